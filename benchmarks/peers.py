@@ -141,10 +141,7 @@ PEERS = (
     Peer("ninja", 100_000, _ninja, ["--quiet"]),
     Peer("doit", 10_000, _doit, ["-v0", "--reporter", "zero"]),
     Peer(
-        "snakemake",
-        1_000,
-        _snakemake,
-        ["--cores", "1", "--quiet", "all", "--scheduler", "greedy"],
+        "snakemake", 1_000, _snakemake, ["--cores", "1", "--quiet", "all", "--scheduler", "greedy"]
     ),
     Peer(
         "dvc",

@@ -24,10 +24,7 @@ class Sample:
 
 
 def run_once(
-    command: Sequence[str],
-    cwd: Path | None = None,
-    *,
-    before: Callable[[], None] | None = None,
+    command: Sequence[str], cwd: Path | None = None, *, before: Callable[[], None] | None = None
 ) -> Sample:
     """Run a command and measure it.
 

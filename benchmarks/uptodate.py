@@ -20,14 +20,7 @@ from pathlib import Path
 
 from many_steps import STEPS_A_COMBINATION, TOOL, Project, build_project, with_bytecode
 from peers import PEERS
-from side_by_side import (
-    interleave,
-    machine,
-    median_cpu_s,
-    median_s,
-    peak_bytes,
-    run_once,
-)
+from side_by_side import interleave, machine, median_cpu_s, median_s, peak_bytes, run_once
 
 TARGETS = {
     "--help": "4 x",

@@ -1,7 +1,5 @@
 """Catalog of all features: what a recipe may ask for. A new one is a file, and a line here; plug-ins bring more."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import field, make_dataclass, replace

@@ -1,7 +1,5 @@
 """Recognize files that globs leave out: onnxbuild or another tool makes them next to the user's own."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

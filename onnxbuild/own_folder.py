@@ -1,7 +1,5 @@
 """The folder of this package, computed in this one place."""
 
-from __future__ import annotations
-
 import os
 from functools import lru_cache
 from pathlib import Path

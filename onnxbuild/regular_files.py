@@ -1,7 +1,5 @@
 """Open regular files alone: opening a FIFO waits for a writer, and a device may have no end."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

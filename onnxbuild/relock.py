@@ -1,7 +1,5 @@
 """Make, renew and check the locks of recipes: `lock`."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Lists of requirements that leave nothing open: one distribution of one version a line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Settings of a project: `[tool.onnxbuild]` in pyproject.toml, overridden by variables and by options of a command."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field

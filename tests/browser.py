@@ -1,7 +1,5 @@
 """Pages as files, opened in a real Chromium: wide and narrow, light and dark."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

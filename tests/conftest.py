@@ -4,8 +4,6 @@
 command the few that are marked `smoke`. `make test-all` runs the rest, too.
 """
 
-from __future__ import annotations
-
 import compileall
 import gc
 import os

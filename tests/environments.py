@@ -1,7 +1,5 @@
 """Other environments for tests: real ones, which find this one's packages by a line in a file."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import sysconfig

@@ -1,7 +1,5 @@
 """How many random examples a test tries."""
 
-from __future__ import annotations
-
 import os
 
 _LEAST = 10

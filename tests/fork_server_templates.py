@@ -1,7 +1,5 @@
 """Processes with the frameworks loaded that fork and go on as fork servers."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import importlib

@@ -8,8 +8,6 @@ started anew at first; whoever asks for the same again gets a template that was 
 ONNXBUILD_COLD_TESTS=1 has all fork servers started anew; with ONNXBUILD_PORTABLE=1 there are none.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import functools

@@ -1,7 +1,5 @@
 """The environments of frameworks, made once by the project's own lists, kept where builds keep them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable
@@ -75,9 +73,5 @@ def _install_alone(requirements: str, interpreter: str) -> None:
 def onnxbuild(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command, in a process of its own."""
     return subprocess.run(
-        command(*arguments),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
+        command(*arguments), cwd=folder, capture_output=True, text=True, check=False
     )

@@ -5,8 +5,6 @@ makes raises `version`. A test compares this file with the code, so that nobody 
 What counts as code is in step_code.py.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from pathlib import Path

@@ -3,8 +3,6 @@
 A real one's numbers are those of a machine at a moment: a golden file needs the same ones each time.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@ pipe and once on a terminal of 80 columns. All that is printed is in the file; o
 and the folder that the test runs in are masked.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os
@@ -14,7 +12,7 @@ import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -306,7 +304,7 @@ def text_of(name: str, folder: Path) -> str:
         settle()
         texts.append(f"\n--- {way} ---\n")
         for command in case.commands:
-            with _working_in(project.folder), mock.patch.dict(os.environ, project.cache):
+            with contextlib.chdir(project.folder), mock.patch.dict(os.environ, project.cache):
                 code, printed = run(tuple(shlex.split(command)))
             assert "Traceback" not in printed, printed
             texts.append(
@@ -326,16 +324,6 @@ def _printed(promise: str, show: Callable[[], None]) -> str:
         f"{promise}\n\n--- through a pipe ---\n\n{through_a_pipe.getvalue()}"
         f"\n--- on a terminal of 80 columns ---\n\n{screen.text}"
     )
-
-
-@contextlib.contextmanager
-def _working_in(folder: Path) -> Iterator[None]:
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
 
 
 def _through_a_pipe(arguments: tuple[str, ...]) -> tuple[int, str]:

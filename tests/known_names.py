@@ -7,8 +7,6 @@ so is an import of a step or of what only some features share.
 The same holds of execution providers: all code asks `all_providers()` and `named()`.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Mapping
@@ -74,10 +72,7 @@ PLACES: Mapping[tuple[str, str], str] = {
         "core/file_names.py",
         "operators",
     ): "the one folder of a bundle where libraries may be passed on",
-    (
-        "adapters/toolchain/environments.py",
-        "wheel",
-    ): "a distribution that brings pip's tools",
+    ("adapters/toolchain/environments.py", "wheel"): "a distribution that brings pip's tools",
     ("core/recipe.py", "pytorch"): "the frontend of a recipe that names none",
     ("core/step.py", "ort"): "a suffix of model files",
     ("bench/external_models.py", "ort"): "a suffix of model files",

@@ -3,8 +3,6 @@
 Each worker of a run reads all test files: only the one that runs the tests of a file should wait for scikit-learn or Keras.
 """
 
-from __future__ import annotations
-
 import importlib
 
 

@@ -1,7 +1,5 @@
 """A registry of npm's packages for tests: real HTTP, packages made here."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import http.server
@@ -16,10 +14,7 @@ from pathlib import Path
 
 def package(name: str, version: str, files: Mapping[str, str], **more: object) -> bytes:
     """A package's .tgz."""
-    content = {
-        "package.json": json.dumps({"name": name, "version": version, **more}),
-        **files,
-    }
+    content = {"package.json": json.dumps({"name": name, "version": version, **more}), **files}
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w:gz") as archive:
         for path, text in content.items():

@@ -1,7 +1,5 @@
 """The console blocks of the documents: their commands, run as a reader does, and what they print next to what a page shows."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

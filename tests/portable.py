@@ -6,8 +6,6 @@ ONNXBUILD_PORTABLE is set, and what POSIX alone has can't be imported, here and 
 kernel. What tests the other way itself is skipped by its name.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 
@@ -42,7 +40,7 @@ ENOUGH = {
         "test_a_step_sees_clean_surroundings",
         "test_what_a_step_leaves_running_in_its_group_ends_with_it",
         *SKIPPED,
-    ),
+    )
 }
 """File -> what is run of it. Each step loads torch anew, for three seconds; `ONNXBUILD_EVERY=1` runs all."""
 

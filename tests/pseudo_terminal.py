@@ -1,7 +1,5 @@
 """Run a function of this process on a terminal of its own: standard input, output and error are that."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

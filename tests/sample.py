@@ -9,8 +9,6 @@ once more, alone, at the end: if it passes then, the summary names it as flaky. 
     python -m tests.sample --all    all slow tests; writes what each file's tests take to tests/slow_seconds.json
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A terminal of so many columns that a test looks at: what stands on it in the end."""
 
-from __future__ import annotations
-
 import re
 
 _PARTS = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|(\r\n|\r|\n|\x08)|([^\x1b\r\n\x08]+)|\x1b.")

@@ -1,7 +1,5 @@
 """What tests/install_servers.sh installs: tests that need it are skipped without it, or fail where it must be there."""
 
-from __future__ import annotations
-
 import os
 from typing import NoReturn
 

@@ -4,8 +4,6 @@ Records and blobs are as good in one store as in another: names are digests, and
 test of what a package or a page holds need not export the model again; a test of builds is lent nothing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from dataclasses import dataclass

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from onnxbuild.onnxkit import frameworks
 from tests.idle_code import SPEAKING, Silent, is_idle, speaks, without_help
 
 ROOT = Path(__file__).parents[1]
@@ -48,6 +49,9 @@ _NAMES: Mapping[type, tuple[str, ...]] = {
 
 _ERRORS = "onnxbuild.core.errors"
 """Its classes are sentences for people."""
+
+_FRAMEWORKS = "onnxbuild.onnxkit.frameworks"
+"""Its names are those of other packages' modules."""
 
 _PROGRESS = "onnxbuild.onnxkit.host.progress"
 _REPORTS, _PASSES_ON = ("report", "phase", "stage"), "counted"
@@ -143,6 +147,8 @@ def _defined_by(node: ast.stmt) -> list[str]:
 
 def _imports(node: ast.Import | ast.ImportFrom) -> dict[str, tuple[str, str]]:
     if isinstance(node, ast.ImportFrom):
+        if node.module == _FRAMEWORKS:
+            return {a.name: (getattr(frameworks, a.name).__name__, "") for a in node.names}
         return {a.asname or a.name: (str(node.module), a.name) for a in node.names}
     return {
         a.asname or a.name.partition(".")[0]: (

@@ -1,7 +1,5 @@
 """A command on a terminal of its own: what a person sees there, and the keys that they press."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Names of recipes, variants and targets may look like anything: they are never read as steps."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

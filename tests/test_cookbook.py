@@ -1,7 +1,5 @@
 """docs/cookbook: each page followed as a reader does, from its files to a release."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

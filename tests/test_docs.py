@@ -1,7 +1,5 @@
 """The documents: links lead somewhere, every verb is described, nothing names a machine."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """The commands of docs/remote.md and docs/cluster.md, as a reader types them, with the servers and addresses of this machine."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

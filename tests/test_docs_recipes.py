@@ -1,7 +1,5 @@
 """Every block of YAML in the documents is a recipe, or a part of one, that the schema accepts."""
 
-from __future__ import annotations
-
 import json
 import re
 import textwrap

@@ -1,7 +1,5 @@
 """Docstrings begin with a verb or with the thing's name, in one sentence that one can read alone."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

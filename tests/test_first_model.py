@@ -1,7 +1,5 @@
 """docs/first-model.md, followed as a reader does: its files are written, its commands run and print what it shows."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The suite's own shortcut: what fork servers fork from, and that they end with who asked."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

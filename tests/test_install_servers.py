@@ -1,7 +1,5 @@
 """`make servers` where it can install nothing."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

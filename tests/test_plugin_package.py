@@ -1,7 +1,5 @@
 """A distribution that onnxbuild knows nothing of, built and installed; and a project's own plug-in."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -3,8 +3,6 @@
 Numbers and the order of lines aside. A command ends with the exit code that the page says, `# exit code 1`, else with 0.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

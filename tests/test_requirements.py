@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.requirements import Pin, read_pins

@@ -1,7 +1,5 @@
 """The rooms of the package: the page that lists them is current, and none knows features or providers by name."""
 
-from __future__ import annotations
-
 import ast
 import runpy
 import tomllib

@@ -1,7 +1,5 @@
 """What CI runs of the slow tests."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

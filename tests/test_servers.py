@@ -1,7 +1,5 @@
 """Tests that miss what tests/install_servers.sh installs are skipped by name, or fail where it must be there."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

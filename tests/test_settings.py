@@ -1,7 +1,5 @@
 """Settings of a project: pyproject.toml, then variables; what is wrong is one error."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The suite's own shortcut: a project is lent what another one built."""
 
-from __future__ import annotations
-
 from tests.cli.conftest import cheap, make_cheap_project  # noqa: F401 - a fixture
 from tests.shared_results import SharedResults
 

@@ -1,7 +1,5 @@
 """`make test` reads fewer files than there are, and misses none of its tests."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Two checkouts in two folders, other hash seeds, other core counts: the same artifacts."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

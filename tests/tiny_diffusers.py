@@ -1,7 +1,5 @@
 """A text-to-image pipeline of few, random weights, as diffusers' `save_pretrained` writes it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """Small models of Keras, saved as archives, on the torch backend."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Folders of models with one layer and random weights, as transformers' `save_pretrained` writes them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -6,8 +6,6 @@ the variables, the mask and the streams, and goes on as the command. What a new 
 is the same for all (`_template_for`); tests of that, of signals and of streams start processes of their own.
 """
 
-from __future__ import annotations
-
 import array
 import atexit
 import functools

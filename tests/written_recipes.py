@@ -1,7 +1,5 @@
 """Recipes that a test writes into a folder of its own, beside a model, and loads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

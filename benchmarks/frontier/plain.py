@@ -149,10 +149,7 @@ def _made(
         scratch.mkdir(parents=True, exist_ok=True)
         # They warn on each call that there was no preprocessing, and print what they do.
         logging.getLogger().setLevel(logging.ERROR)
-        with (
-            contextlib.redirect_stdout(io.StringIO()),
-            _elsewhere(),
-        ):
+        with contextlib.redirect_stdout(io.StringIO()), _elsewhere():
             make(source, scratch / target.name)
         scratch.rename(target.parent)
         print(f"{name}: made", file=sys.stderr)

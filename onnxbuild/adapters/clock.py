@@ -1,7 +1,5 @@
 """The time."""
 
-from __future__ import annotations
-
 import calendar
 import os
 import re

@@ -1,7 +1,5 @@
 """Ask git about a project: its commit, when that was made, what differs from it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tarfile

@@ -1,7 +1,5 @@
 """Paths: of the project's store, and of what all projects share."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

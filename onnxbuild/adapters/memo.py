@@ -173,12 +173,7 @@ def _note_environments(environments: Iterable[str]) -> None:
 
 
 def remember(
-    root: Path,
-    request: str,
-    summary: Mapping[str, Any],
-    stats: StatCache,
-    *,
-    started_ns: int,
+    root: Path, request: str, summary: Mapping[str, Any], stats: StatCache, *, started_ns: int
 ) -> bool:
     """Keep what a successful run looked at; returns whether it could be kept.
 

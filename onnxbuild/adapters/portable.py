@@ -1,7 +1,5 @@
 """Decide whether to do without the features that Linux alone has: forks, flock, Landlock, seccomp."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys

@@ -1,7 +1,5 @@
 """Count work that is no step of a graph, and report how far it is as events."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from onnxbuild.core.event import StepProgress

@@ -1,7 +1,5 @@
 """Resolve the paths of `bench --against`: files, bundles, releases."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass

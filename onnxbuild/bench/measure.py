@@ -1,7 +1,5 @@
 """Measure a recipe's variants now, next to models from elsewhere: `bench`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -115,10 +115,7 @@ def load_recipe(path: str | os.PathLike[str], **settings: str) -> tuple[Recipe, 
 
 
 def plan(
-    request: Request,
-    graph: Graph | None = None,
-    *,
-    catalog: Mapping[str, StepKind] = CATALOG,
+    request: Request, graph: Graph | None = None, *, catalog: Mapping[str, StepKind] = CATALOG
 ) -> tuple[Planned, ...]:
     """Return the steps that a build of `request` would run, and why.
 

@@ -1,7 +1,5 @@
 """Read the choices that a build made by measuring, and build with exactly these."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Make the environments that a graph's steps need, and keep them while they are used."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 

@@ -1,7 +1,5 @@
 """Result of a build as data: each variant's folder, verdicts and metrics; each failure with its place."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Recipes that were read before, while all that decided them is as it was."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Notes of a build for the user: what the machine lacks, what recipes doubt."""
 
-from __future__ import annotations
-
 from onnxbuild.adapters.kernel import kernel_watch, landlock
 from onnxbuild.building.request import Loaded, Request, feature_remarks, is_whole
 from onnxbuild.project_folder import root_reason

@@ -1,7 +1,5 @@
 """A request: recipes, parts of them, choices; loaded and resolved to a graph."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -246,11 +244,7 @@ def remarks_of(loaded: Loaded) -> list[Remark]:
     return [
         remark
         for recipe in loaded.recipes
-        for remark in (
-            *doubts_of(recipe),
-            *feature_remarks(recipe),
-            *point_remarks(recipe),
-        )
+        for remark in (*doubts_of(recipe), *feature_remarks(recipe), *point_remarks(recipe))
     ]
 
 

@@ -1,7 +1,5 @@
 """Record a run in the store: what it used, and the reports that it left."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Progress of a search: how many of its trials have ended, and the best so far."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from onnxbuild.catalog import all_features

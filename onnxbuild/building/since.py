@@ -1,7 +1,5 @@
 """Recipes that the changes since a commit can change: what decides each of them, against what git reports."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Commands for people to type: with the options that were typed before, quoted for a shell."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Up to date at a glance, for `api.build`: recall the last good run of a request, or note this one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """A key for a CI's cache of the store: it changes when what decides a build changes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

@@ -1,7 +1,5 @@
 """Report to CI a command line that can't be understood."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """GitHub's annotations: errors and notices at lines of recipes and of the user's Python."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

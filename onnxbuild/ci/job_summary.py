@@ -1,7 +1,5 @@
 """A run in Markdown, for the page of a CI job: the table of variants, what failed, and what to type."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ The form is the one of Apache Ant's JUnit report, which is the strictest that is
 fixed, and a case has no attributes but its name, class and time. Readers that allow more read it, too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

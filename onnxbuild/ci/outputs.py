@@ -1,7 +1,5 @@
 """Write what CI reads of a run: JUnit XML, annotations, the job's summary; of one that was refused, too."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

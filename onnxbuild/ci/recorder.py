@@ -1,7 +1,5 @@
 """Note during a run what its report does not keep: how long steps took, and where their logs are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from onnxbuild.adapters.clock import SystemClock

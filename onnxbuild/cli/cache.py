@@ -21,7 +21,7 @@ from onnxbuild.cli.options import (
 from onnxbuild.core.errors import EXIT_STEP, UsageError
 from onnxbuild.core.sizes import counted, size_text
 from onnxbuild.terminal.display import json_option, print_document
-from onnxbuild.terminal.store_output import show_collected, show_stats
+from onnxbuild.terminal.store_output import show_collected, show_stats, stats_document
 from onnxbuild.terminal.table import say
 
 if TYPE_CHECKING:
@@ -103,12 +103,8 @@ def stats(
     finally:
         workspace.close()
     environments = list(made_environments())
-    if as_json:
-        from onnxbuild.terminal.store_output import stats_document
-
-        print_document(stats_document(str(workspace.root), found, rates, environments, bases))
-        return
-    show_stats(str(workspace.root), found, rates, environments, bases)
+    held = stats_document(str(workspace.root), found, rates, environments, bases)
+    (print_document if as_json else show_stats)(held)
 
 
 @command.command("pins")

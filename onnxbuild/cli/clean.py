@@ -1,7 +1,5 @@
 """`onnxbuild clean`."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

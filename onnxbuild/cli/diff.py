@@ -1,7 +1,5 @@
 """`onnxbuild diff`."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import ExitStack
 from pathlib import Path

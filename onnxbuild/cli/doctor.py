@@ -1,7 +1,5 @@
 """`onnxbuild doctor`."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 

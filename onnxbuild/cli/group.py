@@ -1,7 +1,5 @@
 """The group of all verbs: a verb's module is imported when it is asked for."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager

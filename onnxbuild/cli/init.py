@@ -1,7 +1,5 @@
 """`onnxbuild init`."""
 
-from __future__ import annotations
-
 import click
 
 from onnxbuild.cli.options import Number, PathName

@@ -1,7 +1,5 @@
 """`onnxbuild inspect`."""
 
-from __future__ import annotations
-
 import json
 import os.path
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`onnxbuild lint`."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path

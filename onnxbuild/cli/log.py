@@ -1,7 +1,5 @@
 """`onnxbuild log`."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -82,9 +82,7 @@ class RunCommand(click.Command):
     help="Measure no latency; the same as --set benchmark.measure=false.",
 )
 @click.option(
-    "--wait-uploads",
-    is_flag=True,
-    help="Wait until all that was built is in the remote store.",
+    "--wait-uploads", is_flag=True, help="Wait until all that was built is in the remote store."
 )
 @click.option(
     "--json",

@@ -1,7 +1,5 @@
 """`onnxbuild schema`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """`onnxbuild watch`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path

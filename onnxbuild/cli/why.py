@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 @json_option()
 @click.pass_context
 def command(
-    ctx: click.Context,
-    *,
-    name: str,
-    settings: Mapping[str, str],
-    store: str | None,
-    as_json: bool,
+    ctx: click.Context, *, name: str, settings: Mapping[str, str], store: str | None, as_json: bool
 ) -> None:
     """Show what would make a step run now, or what made it run last: each input, old -> new.
 

@@ -1,7 +1,5 @@
 """Names of executors, as `--executor` takes them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

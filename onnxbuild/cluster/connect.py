@@ -1,7 +1,5 @@
 """From what `--executor` says to an executor: a cluster that is there, or one of the run's own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Description of a worker, and how it differs from the machine that builds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import distributions

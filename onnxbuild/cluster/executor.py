@@ -1,7 +1,5 @@
 """The executor whose steps run on the workers of a Dask cluster."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import itertools

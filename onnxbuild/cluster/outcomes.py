@@ -1,7 +1,5 @@
 """From a worker's answer to a job that ended: what may be believed of it."""
 
-from __future__ import annotations
-
 from onnxbuild.adapters.disk.atomic_files import make_folder, store_error
 from onnxbuild.building.wiring import Workspace
 from onnxbuild.cluster.messages import Answer, failed

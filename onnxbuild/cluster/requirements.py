@@ -1,7 +1,5 @@
 """Resources that steps need of a worker."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from onnxbuild.catalog import CATALOG

@@ -1,7 +1,5 @@
 """A folder of a store's tmp/ that lasts as long as an executor; what is left of a killed one is swept by the next run."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The executor whose steps are batch jobs of Slurm, on a store that all nodes see."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json
@@ -92,12 +90,7 @@ class SlurmExecutor:
     """
 
     def __init__(
-        self,
-        asked: Slurm,
-        workspace: Workspace,
-        *,
-        timeout_s: float,
-        say: Callable[[str], None],
+        self, asked: Slurm, workspace: Workspace, *, timeout_s: float, say: Callable[[str], None]
     ) -> None:
         self._asked, self._workspace = asked, workspace
         self._timeout_s, self._say = timeout_s, say

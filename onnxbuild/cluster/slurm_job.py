@@ -3,8 +3,6 @@
 python -m onnxbuild.cluster.slurm_job '{"folder": ..., "number": 0, ...}'
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

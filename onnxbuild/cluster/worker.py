@@ -1,7 +1,5 @@
 """A worker: a process of a Dask cluster that runs steps; what drivers call in it, and how it is started."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """A build as one side: the recipe as it stands, or as a commit has it; from the store, nothing is run."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

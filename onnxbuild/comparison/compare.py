@@ -1,7 +1,5 @@
 """Compare two sides: verdicts, accuracy, signature, recipe, inputs, tools, graph, weights, files."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

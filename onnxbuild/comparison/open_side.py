@@ -1,7 +1,5 @@
 """Say what a text on the command line means: a model file, a build, a variant, a release or a commit."""
 
-from __future__ import annotations
-
 import shlex
 from contextlib import ExitStack
 from dataclasses import replace
@@ -15,12 +13,7 @@ from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.document.recipe_names import TypedName
 from onnxbuild.onnxkit.benchmark.report import report_file
 from onnxbuild.onnxkit.model.model_files import external_files
-from onnxbuild.release_format.bundles import (
-    BUNDLE,
-    artifact_below,
-    manifest_in,
-    section_bundles,
-)
+from onnxbuild.release_format.bundles import BUNDLE, artifact_below, manifest_in, section_bundles
 from onnxbuild.release_format.figures import figures_of
 from onnxbuild.release_format.forms import printable, read_json
 from onnxbuild.release_format.layout import MANIFEST, RELEASE_FILE, release_name

@@ -1,7 +1,5 @@
 """Measure both sides of a comparison now, in turns in one process, on the inputs of a recipe."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """A side of a comparison: what it was made of, its bundles and their numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

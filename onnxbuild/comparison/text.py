@@ -1,7 +1,5 @@
 """A comparison as lines for the terminal, as JSON and as a page."""
 
-from __future__ import annotations
-
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence

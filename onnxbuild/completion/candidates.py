@@ -1,7 +1,5 @@
 """Candidates for the end of a command line: the verb's parameter that is typed, and its values."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

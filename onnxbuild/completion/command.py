@@ -1,7 +1,5 @@
 """`onnxbuild completion`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

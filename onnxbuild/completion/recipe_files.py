@@ -1,7 +1,5 @@
 """Recipes' files and names, found without reading YAML: a line `name: NAME` of a file says what it holds."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Making the graph of a recipe takes most of a second, longer than a person waits 
 run for it: its own plug-ins are left out, and a recipe that needs one has nothing to complete.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

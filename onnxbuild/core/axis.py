@@ -1,7 +1,5 @@
 """Dynamic axes: which sizes each takes; sizes of shapes, which may be sums of axes; the points that a model is tried at."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Hit or miss, and why: the reason is data, made where the decision is."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Draft of a first recipe, from the model that a callable returned."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

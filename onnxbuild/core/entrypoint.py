@@ -1,7 +1,5 @@
 """A user's callable, or plain data, and what it may use."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Environments of steps beyond the Python that builds: with a target's ONNX Runtime, a framework, or npm's packages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

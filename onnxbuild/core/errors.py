@@ -1,7 +1,5 @@
 """Every error a user can meet: what is wrong, where, and what to type; each carries its exit code."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 EXIT_STEP = 1

@@ -1,7 +1,5 @@
 """Events of a run, as values: the console and the JSON lines show the same ones."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Calling code that is not this program's: a model's, a plug-in's, a third party's tool."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Names of files in an artifact: relative, plain, each its own; whatever a store or a sender says of them."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable

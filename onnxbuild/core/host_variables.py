@@ -1,7 +1,5 @@
 """The environment variables that every step sees; read on every run, so it imports nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 PASSED_ON = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")

@@ -1,7 +1,5 @@
 """Types -> JSON Schema (draft 2020-12): scalars, literals, unions, lists, mappings, records."""
 
-from __future__ import annotations
-
 import types
 import typing
 from collections.abc import Mapping

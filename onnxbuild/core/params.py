@@ -1,7 +1,5 @@
 """Typed parameters: frozen dataclasses that parse from JSON values and describe themselves."""
 
-from __future__ import annotations
-
 import dataclasses
 import types
 import typing

@@ -4,8 +4,6 @@ Recorded paths are relative to the project, or start with the name of such a fol
 `<model 1>/weights.bin`; so keys and records hold no path of one machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 HOME = "<home>"

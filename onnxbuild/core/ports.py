@@ -1,7 +1,5 @@
 """Interfaces of the outside world, as the engine needs them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An execution provider of ONNX Runtime: its options, its vendor's processors, the faults of one that does not load."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,19 +1,11 @@
 """A recipe after parsing: plain values, each with the line it came from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal, TypeVar
 
 from onnxbuild.core.axis import Axis, Dimension
-from onnxbuild.core.entrypoint import (
-    DUMMY_DATA,
-    FILE_DATA,
-    NO_CODE,
-    PIPELINE_DATA,
-    Entrypoint,
-)
+from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA, NO_CODE, PIPELINE_DATA, Entrypoint
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.state import Growth
 from onnxbuild.core.target import Target, TargetGates

@@ -1,7 +1,5 @@
 """The error of a model's file or folder, or of a recipe's statement about it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A model's state: tensors that one call gives and the next call takes, such as a cache of keys and values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal

@@ -1,7 +1,5 @@
 """A step kind: what it takes, what it makes, and the function that does it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A target: where a model is to run, as one execution provider or a chain of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal

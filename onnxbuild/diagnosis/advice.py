@@ -55,10 +55,7 @@ def advice(found: Diagnosis) -> list[str]:
         last = found.trials[-1].remedy.what
         count = len(found.trials)
         none = "the one build fails," if count == 1 else f"none of {count} builds passes, the last"
-        return [
-            f"{none} with {last}:",
-            "another mode or tolerance suits this model better",
-        ]
+        return [f"{none} with {last}:", "another mode or tolerance suits this model better"]
     if found.is_of_the_runtime:
         return (
             list(of_the_runtime(found.variant, found.stages[-1].error)) if found.breaches else []
@@ -79,11 +76,7 @@ def advice(found: Diagnosis) -> list[str]:
     names = [name for group in found.groups[:most] for name in group]
     yaml = keep_in_fp32(found.recipe, found.variant, kept, names).yaml
     worst = "the worst node" if len(names) == 1 else f"the worst {len(names)} nodes"
-    return [
-        f"not tried by building; {worst} of {_count(found)} to leave in fp32:",
-        "",
-        *yaml,
-    ]
+    return [f"not tried by building; {worst} of {_count(found)} to leave in fp32:", "", *yaml]
 
 
 def _for_goal(found: Diagnosis) -> list[str]:

@@ -1,7 +1,5 @@
 """The steps that a variant's model goes through, from its export on, and the gates that judge it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The faults of a recipe, gathered until all that can be known is known; and remarks on what is allowed and seldom meant."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 

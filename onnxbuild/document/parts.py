@@ -1,7 +1,5 @@
 """The parts of a recipe, as far as they could be read, and the fault of a part that needs another frontend."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 

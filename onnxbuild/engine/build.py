@@ -1,7 +1,5 @@
 """A build: its beginning, the loop, the views, its end."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from onnxbuild.core.errors import EXIT_BUG, EXIT_INTERRUPTED, BuildError

@@ -1,7 +1,5 @@
 """Hit or miss: pure but for the questions it asks of the ports."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 

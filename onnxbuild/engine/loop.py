@@ -1,7 +1,5 @@
 """The loop: decide each step as its inputs come, run what misses, record, go on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

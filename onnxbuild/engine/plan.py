@@ -1,7 +1,5 @@
 """Plan a run: what it would do, without doing it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -86,11 +84,7 @@ class _Planning:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        catalog: Mapping[str, StepKind],
-        fingerprints: Fingerprints,
-        host: Host,
+        self, graph: Graph, catalog: Mapping[str, StepKind], fingerprints: Fingerprints, host: Host
     ) -> None:
         self._graph, self._catalog = graph, catalog
         self._fingerprints, self._host = fingerprints, host

@@ -1,7 +1,5 @@
 """Report of a run: actions, results and failures of its steps."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Schedule of steps: which may start now and where, as what they need is there and a machine has room for them."""
 
-from __future__ import annotations
-
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The addresses of a recipe's steps, made in one place."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from onnxbuild.core.graph import StepAddress

@@ -1,7 +1,5 @@
 """The steps that make and judge what is made ahead of time, and where what is compiled for a provider runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The steps that measure: variants, programs and models from elsewhere on each target, and a search's trials."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Columns of the table that a build ends with; figures as their cells: text with units, `-` for none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

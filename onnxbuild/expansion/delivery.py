@@ -1,7 +1,5 @@
 """The gates and packages of what is no portable variant, and the steps that make a bundle."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from onnxbuild import __version__
@@ -18,18 +16,9 @@ from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.bundles.manifest import Decoder
 from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.steps import (
-    package,
-    validate,
-    validate_program,
-)
+from onnxbuild.steps import package, validate, validate_program
 
-KINDS = (
-    package.KIND,
-    package.AHEAD_OF_TIME,
-    validate_program.KIND,
-    package.PROGRAM,
-)
+KINDS = (package.KIND, package.AHEAD_OF_TIME, validate_program.KIND, package.PROGRAM)
 
 
 @dataclass(frozen=True, slots=True)

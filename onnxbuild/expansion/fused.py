@@ -1,7 +1,5 @@
 """The steps that fuse a recipe's model; variants that ask for nothing else share them."""
 
-from __future__ import annotations
-
 from onnxbuild.core.graph import OutputRef, StepAddress
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.expansion.addresses import of_variant, shared

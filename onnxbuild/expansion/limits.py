@@ -1,7 +1,5 @@
 """Limits: the tolerances that a variant or a format is judged by, and the budgets of a release."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass, field
 from typing import Any

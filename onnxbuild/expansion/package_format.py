@@ -1,7 +1,5 @@
 """Package formats: other forms of a checked bundle. A format declares its options, its steps and its contents."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """A plug-in: what a distribution, or a file of the project, adds to this package's own features."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath

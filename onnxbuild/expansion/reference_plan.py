@@ -1,7 +1,5 @@
 """Plan of a reference, for any frontend: its address, and the axes and points that it is computed on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

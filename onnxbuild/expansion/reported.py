@@ -1,7 +1,5 @@
 """The reports of a recipe's steps that a page shows, and the steps and bundles that they are of."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Sections that ask for something to be made of variants, and their faults."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Session settings of each variant, as the recipe, a search or a lock gives them; and the check that its target is there."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

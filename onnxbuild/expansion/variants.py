@@ -1,7 +1,5 @@
 """Make a variant of its mode and what a recipe, or a search, says of it; write it as a recipe has it."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Text that `explain` prints of a request."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Defaults of what a recipe does not write, in the form in which it would be written."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A short example of a key, as a recipe would write it; valid by the schema."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

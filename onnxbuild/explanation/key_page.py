@@ -1,7 +1,5 @@
 """The reference of one key of a recipe, for the terminal."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Paths that a base writes relative to itself, relative to the recipe."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Fenced processes of `init`: run a callable of the user's, or a model's file, and ask the frontends what that gave."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Stubs of the data that static variants and `evaluate` need: they run as they are, on random values."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The recipe of a source: a model's file says its own; a callable is run, fenced, and its model is asked."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile
@@ -240,10 +238,7 @@ def recipe_of_callable(
 
 
 def _comments(draft: Draft) -> dict[str, str]:
-    return {
-        **draft.comments,
-        **{key: f"{HOLE}: {text}" for key, text in draft.holes.items()},
-    }
+    return {**draft.comments, **{key: f"{HOLE}: {text}" for key, text in draft.holes.items()}}
 
 
 def _of_place(at: Location) -> str:

@@ -1,7 +1,5 @@
 """Verb `init`: look at a source, write its recipe; or write a small whole project."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

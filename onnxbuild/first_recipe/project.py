@@ -1,7 +1,5 @@
 """A small whole project: a model in Python, its recipe, and what a repository needs around them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 _MODEL = '''\

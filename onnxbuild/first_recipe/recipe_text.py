@@ -1,7 +1,5 @@
 """A first recipe as text: what is known of the model, a mark where something is to be filled in, and what can follow."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """SOURCE of `init`: a callable, or a model's file or folder, and which frontend it is for."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Frontends whose models a converter writes as ONNX: of estimators, and of frameworks in environments of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial

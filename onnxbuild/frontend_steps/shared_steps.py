@@ -1,7 +1,5 @@
 """The steps that several frontends share: from a module or a ready model to checked ONNX, to a reference, to a baseline."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any

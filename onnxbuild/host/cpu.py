@@ -3,8 +3,6 @@
 The package uses this file, and every bundle's load.py contains it. It imports nothing that takes time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 VNNI = frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "avx512vnni", "avxvnni"})

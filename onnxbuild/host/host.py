@@ -1,7 +1,5 @@
 """Facts of a machine that decide defaults; they are passed in, and found by an adapter."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

@@ -3,8 +3,6 @@
 Loaded on every run, even where nothing is to be done: it imports next to nothing, not even pathlib.
 """
 
-from __future__ import annotations
-
 import os
 from functools import cache
 

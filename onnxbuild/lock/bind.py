@@ -1,7 +1,5 @@
 """Find the lock that holds for each step of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,11 +40,7 @@ class BoundLock:
 
 
 def bind_locks(
-    by_file: Mapping[Path, tuple[Recipe, ...]],
-    joint: Graph,
-    host: HostFacts,
-    *,
-    whole: bool,
+    by_file: Mapping[Path, tuple[Recipe, ...]], joint: Graph, host: HostFacts, *, whole: bool
 ) -> tuple[BoundLock, ...]:
     """Read the lock of every recipe file of a run.
 

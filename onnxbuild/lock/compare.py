@@ -1,7 +1,5 @@
 """Two locks: what differs, in the order in which it matters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum

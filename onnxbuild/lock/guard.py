@@ -1,7 +1,5 @@
 """Holds a build to its locks: the first thing that differs ends it, by name."""
 
-from __future__ import annotations
-
 import dataclasses
 import shlex
 from collections.abc import Mapping, Sequence

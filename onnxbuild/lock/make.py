@@ -1,7 +1,5 @@
 """A finished build -> its lock: the observations that it holds, and what the recipe is once resolved."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

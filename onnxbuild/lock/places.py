@@ -1,7 +1,5 @@
 """Files outside the project in a lock: each recipe of a file has folders of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from onnxbuild.core.recipe import Recipe

@@ -1,7 +1,5 @@
 """The lock as a file: sorted YAML, one fact a line, no machine path; read so that it says one thing."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

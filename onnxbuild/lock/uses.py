@@ -1,7 +1,5 @@
 """Collect what a step used, under the names of a lock: a change of it explains another output."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -32,10 +30,7 @@ def used_items(
 
 
 def unexplained(
-    locked: Lock,
-    now: Lock,
-    found: Sequence[LockDifference],
-    uses: Mapping[str, frozenset[str]],
+    locked: Lock, now: Lock, found: Sequence[LockDifference], uses: Mapping[str, frozenset[str]]
 ) -> list[LockDifference]:
     """Other outputs of steps whose key is as it was, and all that they used.
 

@@ -1,7 +1,5 @@
 """Options of 8-bit modes that are left at `auto`, decided by what the model will run on."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any, TypeVar
 

@@ -1,13 +1,12 @@
 """Steps that ready a model for few bits, by the calibration data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.expansion.fused import own_address
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.data.calibration_data import DataParams
 from onnxbuild.steps import balance
 from onnxbuild.steps.calibrate import CalibrationOptions
 
@@ -19,7 +18,7 @@ def balanced(scope: Scope, variant: Variant, model: OutputRef) -> OutputRef:
     step = scope.step(
         own_address(scope.recipe, variant, "balance"),
         balance.KIND,
-        balance.BalanceParams(**calibration_data(scope.recipe)),
+        DataParams(**calibration_data(scope.recipe)),
         {"model": model},
         at=variant.location,
         section=SECTION,

@@ -1,7 +1,5 @@
 """Faults that the modes share whose weights have few bits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.document.faults import Fault

@@ -1,7 +1,5 @@
 """The step that replays an 8-bit model's sums as its target adds them up, where that can go wrong."""
 
-from __future__ import annotations
-
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import DUMMY_DATA, Entrypoint, Variant
 from onnxbuild.expansion.addresses import of_variant

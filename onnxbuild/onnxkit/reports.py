@@ -1,7 +1,5 @@
 """Reports as files: JSON that people can read and diff, the same bytes for equal values."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """JSON that `run`, `plan`, `why` and `reproduce` print with `--json`; the record of a variant, which others hold too."""
 
-from __future__ import annotations
-
 from typing import Any, Literal, TypedDict
 
 

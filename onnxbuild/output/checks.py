@@ -1,7 +1,5 @@
 """The JSON that `lint`, `lock`, `release`, `verify` and `doctor` print with `--json`."""
 
-from __future__ import annotations
-
 from typing import Literal, TypedDict
 
 from onnxbuild.output.build import FailureRecord

@@ -1,7 +1,5 @@
 """Errors as JSON: what is wrong, at which file and line, what to type, and the exit code."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal, TypedDict
 

@@ -1,7 +1,5 @@
 """The JSON that the verbs on models, names and texts print with `--json`: `init`, `inspect`, `push`, `log`, ..."""
 
-from __future__ import annotations
-
 from typing import Any, Literal, TypedDict
 
 

@@ -1,7 +1,5 @@
 """JSON that `diff`, `view` and `watch` print with `--json`."""
 
-from __future__ import annotations
-
 from typing import Any, Literal, TypedDict
 
 

@@ -1,7 +1,5 @@
 """The JSON that the verbs of `cache` print with `--json`; sizes are in bytes."""
 
-from __future__ import annotations
-
 from typing import Literal, TypedDict
 
 

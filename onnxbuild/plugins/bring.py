@@ -4,8 +4,6 @@ It is asked for at each door that takes a recipe, so that what is installed, edi
 process lives counts; what is as it was is not imported again.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Iterable
 from contextvars import ContextVar

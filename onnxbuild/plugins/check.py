@@ -1,7 +1,5 @@
 """The rules that a plug-in keeps, so that a fault shows when it is loaded and not in the middle of a build."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import types

@@ -1,7 +1,5 @@
 """A project's own plug-ins: `plugins` in the table `tool.onnxbuild` of its pyproject.toml."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

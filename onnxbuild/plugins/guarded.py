@@ -1,7 +1,5 @@
 """Features of plug-ins whose functions, where they fail, name the plug-in instead of this program."""
 
-from __future__ import annotations
-
 import functools
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

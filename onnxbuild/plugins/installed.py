@@ -3,8 +3,6 @@
 `importlib.metadata` takes longer to import than all of this takes.
 """
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """Import a plug-in, and take what it brings; whatever goes wrong there is a fault that names it."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import importlib
@@ -216,9 +214,7 @@ def _taken(empty: Plugin, values: Callable[[], Iterator[tuple[str, object]]]) ->
         return replace(empty, file=file, fault=fault)
     own = replace(empty, file=file)
     return replace(
-        own,
-        features=tuple(guarded(each, own) for each in features),
-        providers=tuple(providers),
+        own, features=tuple(guarded(each, own) for each in features), providers=tuple(providers)
     )
 
 

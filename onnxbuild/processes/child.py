@@ -1,7 +1,5 @@
 """One step in a process of its own: job.json in, outputs and result.json out."""
 
-from __future__ import annotations
-
 import dataclasses
 import errno
 import importlib.util
@@ -324,10 +322,7 @@ def _success(
 
 
 def _failure(
-    error: BuildError,
-    refusal: BuildError | None,
-    observer: Observer,
-    places: Mapping[str, str],
+    error: BuildError, refusal: BuildError | None, observer: Observer, places: Mapping[str, str]
 ) -> str:
     """Return a failure as JSON: the error; what was refused, if that is why, and how surely."""
     failure: dict[str, Any] = {"error": _as_json(error, places), "asked_by": observer.asked_by}

@@ -1,7 +1,5 @@
 """Context of a running step: its folders, its parameters, the user's callables."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os

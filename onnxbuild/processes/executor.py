@@ -1,7 +1,5 @@
 """The executor: steps as children of a fork server, watched for time and memory."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

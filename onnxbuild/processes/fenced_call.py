@@ -4,8 +4,6 @@ For what works on files that somebody else made. The process may be taken over b
 plain JSON, and worth no more than they are.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -3,8 +3,6 @@
 What is called works on files that somebody else made, so the fence is up before their first byte is read.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import glob

@@ -5,8 +5,6 @@ It speaks lines of JSON over one socket: {"id", "folder", "log"} in; {"loaded"} 
 socket closes, its children die with it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

@@ -1,7 +1,5 @@
 """The fork server as the executor sees it: a process that is started, written to, read from and ended."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

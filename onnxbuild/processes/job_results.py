@@ -1,7 +1,5 @@
 """Read the result of a step's process, for the engine."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -130,11 +128,7 @@ def read_result(
         used = merged(used, seen, View(names, world.owners_of, job.action.files))
     try:
         observed = take_observed(
-            used,
-            job,
-            project=world.project,
-            places=world.places,
-            fingerprints=world.fingerprints,
+            used, job, project=world.project, places=world.places, fingerprints=world.fingerprints
         )
     except BuildError as fault:
         return failed(job, fault, expense)

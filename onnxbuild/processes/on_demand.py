@@ -1,7 +1,5 @@
 """An executor that is made when the first step needs it: most runs find that nothing has to run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from onnxbuild.core.ports import Done, Executor, Host, Job

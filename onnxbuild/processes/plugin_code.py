@@ -1,7 +1,5 @@
 """Step kinds of plug-ins in a step's process."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A child and all that it started: how much memory it holds, and its end."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

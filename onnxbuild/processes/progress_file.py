@@ -4,8 +4,6 @@ A file, and no message: it needs no peer, reaches a parent past forks and fences
 is started anew. The step keeps it open from before its fence is up, and writes it a few times a second.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Imports from a project that was copied elsewhere: what was installed as editable is found there."""
 
-from __future__ import annotations
-
 import importlib.machinery
 import importlib.util
 import os

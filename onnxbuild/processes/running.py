@@ -1,7 +1,5 @@
 """Hold a running job to its time and memory; describe a fork server that does not answer."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 from pathlib import Path

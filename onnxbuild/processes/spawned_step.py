@@ -1,7 +1,5 @@
 """One step in a process that was started for it; see `spawned_steps`."""
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import json

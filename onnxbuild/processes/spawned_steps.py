@@ -4,8 +4,6 @@ The executor sees the same object as `fork_server_process.ForkServerProcess`. A 
 which a fork server has made once; kernel and fork server observe nothing, so Python's own watch is all there is.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

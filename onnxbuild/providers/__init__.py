@@ -4,8 +4,6 @@ Who asks about a provider asks here, by `all_providers` and `named`: no other mo
 but the CPU, which runs what all others leave.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextvars import ContextVar
 

@@ -1,7 +1,5 @@
 """CoreML: Apple's CPUs, GPUs and Neural Engine."""
 
-from __future__ import annotations
-
 from onnxbuild.core.provider import Provider, flag, path, word
 
 _OPTIONS = {

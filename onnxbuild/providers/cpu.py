@@ -1,7 +1,5 @@
 """ONNX Runtime's own kernels for CPUs (MLAS): in every package of it."""
 
-from __future__ import annotations
-
 from onnxbuild.core.provider import KEEP_ARENA, USE_ARENA, Provider
 from onnxbuild.core.target import CPU
 

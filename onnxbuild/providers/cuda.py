@@ -1,7 +1,5 @@
 """CUDA: NVIDIA's GPUs, with cuDNN and cuBLAS. Options as onnxruntime-gpu 1.31.1 parses them."""
 
-from __future__ import annotations
-
 from onnxbuild.core.provider import (
     ARENA_EXTENSION,
     DEVICE_ID,

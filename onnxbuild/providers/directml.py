@@ -1,7 +1,5 @@
 """DirectML: any GPU with DirectX 12, on Windows."""
 
-from __future__ import annotations
-
 from onnxbuild.core.provider import DEVICE_ID, Provider, flag, word
 
 _OPTIONS = {

@@ -1,7 +1,5 @@
 """MIGraphX: AMD's GPUs."""
 
-from __future__ import annotations
-
 from onnxbuild.core.provider import ARENA_EXTENSION, DEVICE_ID, MEMORY_LIMIT, Provider, flag, path
 from onnxbuild.providers.vendors import amd
 

@@ -1,7 +1,5 @@
 """TensorRT RTX: NVIDIA's consumer GPUs, engines finished where they run."""
 
-from __future__ import annotations
-
 from onnxbuild.core.provider import Provider, Symptom
 from onnxbuild.providers.vendors import nvidia
 

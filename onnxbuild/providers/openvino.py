@@ -1,7 +1,5 @@
 """OpenVINO: Intel's CPUs, GPUs and NPUs; its CPU device runs on any x86."""
 
-from __future__ import annotations
-
 from onnxbuild.core.provider import (
     CAPITALIZED,
     Provider,

@@ -1,7 +1,5 @@
 """Providers of which a name and little more is known."""
 
-from __future__ import annotations
-
 from onnxbuild.core.provider import KEEP_ARENA, USE_ARENA, Provider, number
 
 XNNPACK = Provider(
@@ -23,17 +21,10 @@ DNNL = Provider(
 )
 """oneDNN: Intel's kernels for CPUs."""
 
-ACL = Provider(
-    name="acl",
-    full_name="ACLExecutionProvider",
-)
+ACL = Provider(name="acl", full_name="ACLExecutionProvider")
 """Arm Compute Library: Arm's CPUs."""
 
-NNAPI = Provider(
-    name="nnapi",
-    full_name="NnapiExecutionProvider",
-    aliases=("android",),
-)
+NNAPI = Provider(name="nnapi", full_name="NnapiExecutionProvider", aliases=("android",))
 """NNAPI: accelerators of Android phones."""
 
 VITISAI = Provider(
@@ -53,17 +44,10 @@ CANN = Provider(
 )
 """CANN: Huawei's Ascend NPUs."""
 
-RKNPU = Provider(
-    name="rknpu",
-    full_name="RknpuExecutionProvider",
-    aliases=("rockchip", "rknn"),
-)
+RKNPU = Provider(name="rknpu", full_name="RknpuExecutionProvider", aliases=("rockchip", "rknn"))
 """RKNPU: Rockchip's NPUs."""
 
 AZURE = Provider(
-    name="azure",
-    full_name="AzureExecutionProvider",
-    api_name="AZURE",
-    distribution="onnxruntime",
+    name="azure", full_name="AzureExecutionProvider", api_name="AZURE", distribution="onnxruntime"
 )
 """Azure: models behind an endpoint in the cloud."""

@@ -1,7 +1,5 @@
 """QNN: Qualcomm's processors, above all their HTP."""
 
-from __future__ import annotations
-
 from onnxbuild.core.provider import DEVICE_ID, Provider, flag, number, path, word
 
 _OPTIONS = {

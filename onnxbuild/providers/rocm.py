@@ -1,7 +1,5 @@
 """ROCm: AMD's GPUs, until ONNX Runtime 1.22."""
 
-from __future__ import annotations
-
 from onnxbuild.core.provider import (
     ARENA_EXTENSION,
     DEVICE_ID,

@@ -1,7 +1,5 @@
 """TensorRT: engines for NVIDIA's GPUs. Options as onnxruntime-gpu 1.31.1 parses them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 Operators and options are those of ONNX Runtime's sources (onnxruntime/core/providers/vsinpu).
 """
 
-from __future__ import annotations
-
 from onnxbuild.core.provider import Provider
 
 PROVIDER = Provider(

@@ -1,7 +1,5 @@
 """WebGPU: any GPU that Dawn reaches by Vulkan, Direct3D 12 or Metal."""
 
-from __future__ import annotations
-
 from onnxbuild.core.provider import DEVICE_ID, Provider, flag, word
 
 _OPTIONS = {

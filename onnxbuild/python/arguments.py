@@ -1,7 +1,5 @@
 """Arguments of `run`: read, and checked as the command line checks its options."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A build, as a mapping from names to variants."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path

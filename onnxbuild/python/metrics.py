@@ -1,7 +1,5 @@
 """Metrics of a variant, as a mapping from STEP.NAME to a plain value, and as a table in notebooks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any

@@ -1,7 +1,5 @@
 """Show a build's progress: in the output of a notebook's cell, or as lines on standard error."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator, Sequence

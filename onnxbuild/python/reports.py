@@ -1,7 +1,5 @@
 """HTML reports of builds and variants, as `onnxbuild report` writes them."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

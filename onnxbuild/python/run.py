@@ -1,7 +1,5 @@
 """Build recipes from Python: `run`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A variant of a build: its model, a session, its metrics, its verdicts."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec, SourceFileLoader

@@ -1,7 +1,5 @@
 """The stages of loading, in order: read, override, expand, validate, parse, check, assemble."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,14 +11,7 @@ from onnxbuild.core.entrypoint import COMPONENT, PIPELINE_DATA
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import FRONTEND, Entrypoint, Location, Recipe
 from onnxbuild.document.faults import Fault, Faults
-from onnxbuild.document.node import (
-    Node,
-    Path,
-    key_places,
-    mapping,
-    plain,
-    without_templates,
-)
+from onnxbuild.document.node import Node, Path, key_places, mapping, plain, without_templates
 from onnxbuild.document.parts import Parts
 from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.expansion.model_source import ENVIRONMENT
@@ -209,11 +200,7 @@ class Loader:
         return unused_vars(roots[0], overrides, self._validator.known, is_used)
 
     def _recipe(
-        self,
-        root: Node,
-        component: str,
-        chosen: Mapping[str, Any],
-        shared: Mapping[str, Location],
+        self, root: Node, component: str, chosen: Mapping[str, Any], shared: Mapping[str, Location]
     ) -> Recipe | None:
         root, faults = as_meant(with_mappings(root), self._key_faults, _READ_BEFORE)
         sound = not self._check("model", root) if "model" in root.members else False

@@ -1,7 +1,5 @@
 """A recipe's file -> recipes, or all of its faults; or the names of its recipes alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Find the recipe files of a folder, or the project's own; refuse files that hold no recipe."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -3,8 +3,6 @@
 Equal parts, of which the combinations of a matrix have many, are written once.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json

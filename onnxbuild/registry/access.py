@@ -1,7 +1,5 @@
 """The way to reach a registry: with TLS or without, whom to trust, and who asks."""
 
-from __future__ import annotations
-
 import ssl
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Find, choose and check what is attached to an artifact: its signature and its provenance."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

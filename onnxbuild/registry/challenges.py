@@ -1,7 +1,5 @@
 """Read how a registry asks for authentication: WWW-Authenticate headers, and tokens."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode

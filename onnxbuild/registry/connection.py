@@ -1,7 +1,5 @@
 """One registry over HTTP: authentication, redirects, retries, and what went wrong in words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field

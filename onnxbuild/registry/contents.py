@@ -1,7 +1,5 @@
 """Collect the contents of a push: a bundle of an up-to-date build, or a release."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """User names and passwords of registries: from the command line, else from docker's config.json."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -62,8 +60,7 @@ def find_credentials(registry: str, username: str | None, password: str | None) 
             given, other = ("--username", "--password-stdin")[:: 1 if username else -1]
             what = f"{given} needs {other}"
         raise UsageError(
-            what,
-            fix='printf %s "$PASSWORD" | onnxbuild ... --username NAME --password-stdin',
+            what, fix='printf %s "$PASSWORD" | onnxbuild ... --username NAME --password-stdin'
         )
     return _configured(registry)
 

@@ -3,8 +3,6 @@
 Source: https://github.com/opencontainers/image-spec/blob/v1.1.0/image-layout.md.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable, Sequence
@@ -19,12 +17,7 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
 from onnxbuild.onnxkit.oci.layout import BLOBS, INDEX_FILE, MARK, MARK_FILE
 from onnxbuild.onnxkit.oci.manifests import MANIFEST, REF_NAME, SHA256, Descriptor
-from onnxbuild.registry.manifest import (
-    MANIFEST_MAX_BYTES,
-    add_to_index,
-    read_index,
-    read_manifest,
-)
+from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES, add_to_index, read_index, read_manifest
 from onnxbuild.registry.repository import (
     BlobFile,
     BlobSource,

@@ -1,7 +1,5 @@
 """Manifests of model artifacts that somebody else wrote, read with distrust."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Show how far a transfer is, on standard error: a bar on a terminal; elsewhere a line now and then."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TextIO
 

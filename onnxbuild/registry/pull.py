@@ -1,7 +1,5 @@
 """Pull: what is signed is checked first, then each blob; the folder appears when all of it is right."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Reference of an artifact: REGISTRY/REPOSITORY:TAG, or oci:FOLDER:TAG for a layout on disk."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Explain failures of a registry in words: its refusals, and why it did not answer."""
 
-from __future__ import annotations
-
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.registry.credentials import ANONYMOUS, Credentials
 from onnxbuild.release_format.forms import printable, read_json

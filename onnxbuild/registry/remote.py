@@ -3,8 +3,6 @@
 Source: https://github.com/opencontainers/distribution-spec/blob/v1.1.0/spec.md.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from urllib.parse import quote, urlencode, urljoin, urlsplit

@@ -1,7 +1,5 @@
 """A place for artifacts, whether in a registry or on disk: what `push` and `pull` need of it."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import IO, Protocol

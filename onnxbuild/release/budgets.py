@@ -1,7 +1,5 @@
 """A release against the one before it: what got worse, and whether the recipe allows that much."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

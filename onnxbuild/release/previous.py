@@ -1,7 +1,5 @@
 """The release before: its numbers, and the machine they were locked on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

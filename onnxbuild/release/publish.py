@@ -1,7 +1,5 @@
 """Releases on disk: each a folder and an archive, written whole or not at all."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

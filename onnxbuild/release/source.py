@@ -1,7 +1,5 @@
 """Source of a release: its commit, whether that is all of it, and the one time that it may know."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -46,11 +44,7 @@ def used_files(lock: Lock, project: Path, folders: Mapping[str, str]) -> dict[st
 
 
 def look_at_source(
-    project: Path,
-    used: Mapping[str, Path],
-    shipped: Iterable[Path],
-    *,
-    allow_dirty: bool,
+    project: Path, used: Mapping[str, Path], shipped: Iterable[Path], *, allow_dirty: bool
 ) -> ReleaseSource:
     """The commit that a project is at.
 

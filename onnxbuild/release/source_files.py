@@ -1,7 +1,5 @@
 """The files that people wrote and a release ships: the recipe, its bases, its lock."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass

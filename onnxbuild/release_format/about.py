@@ -1,7 +1,5 @@
 """release.json: what a release is, and where in it everything is; the order of versions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

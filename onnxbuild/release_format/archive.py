@@ -1,7 +1,5 @@
 """A release as one file: a tar whose bytes depend on nothing but its contents and one time."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tarfile

@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
 _RUNTIME = "onnxruntime"
-_PACKAGES: Mapping[str, tuple[str, ...]] = {
-    _RUNTIME: (_RUNTIME,),
-    "torch": ("torch", "numpy"),
-}
+_PACKAGES: Mapping[str, tuple[str, ...]] = {_RUNTIME: (_RUNTIME,), "torch": ("torch", "numpy")}
 """Runtime of a kind of bundles -> packages that it takes."""
 _PREFIX = "onnxbuild"
 

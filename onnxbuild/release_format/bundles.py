@@ -1,7 +1,5 @@
 """The bundles of a release: its sections, and the record and manifest of each bundle."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -110,6 +108,5 @@ def artifact_below(kind: str, prefix: str, files: Mapping[str, Digest]) -> Artif
     """
     inside = f"{prefix}/"
     return Artifact(
-        kind,
-        tuple((p.removeprefix(inside), d) for p, d in files.items() if p.startswith(inside)),
+        kind, tuple((p.removeprefix(inside), d) for p, d in files.items() if p.startswith(inside))
     )

@@ -1,7 +1,5 @@
 """SHA256SUMS against the files that are there."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection, Mapping
@@ -12,12 +10,7 @@ from pathlib import Path
 from onnxbuild.adapters.disk.statcache import hash_file, identity
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError, UsageError
-from onnxbuild.core.file_names import (
-    CHARACTERS_MAX,
-    FILES_MAX,
-    PARTS_MAX,
-    check_names_everywhere,
-)
+from onnxbuild.core.file_names import CHARACTERS_MAX, FILES_MAX, PARTS_MAX, check_names_everywhere
 from onnxbuild.lock.text import parse_lock
 from onnxbuild.regular_files import read_regular
 from onnxbuild.release_format.forms import printable, read_json, sums

@@ -1,7 +1,5 @@
 """The packages of a lock, taken apart: name, version, digest, package URL."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from onnxbuild.core.action import NOT_INSTALLED

@@ -1,7 +1,5 @@
 """Figures of a variant in a release: size, error, score, latency."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The places of all files of a release: dist/NAME-VERSION/ and dist/NAME-VERSION.tar."""
 
-from __future__ import annotations
-
 from onnxbuild.core.step import MANIFEST_FILE
 
 SCHEMA_VERSION = 8  # increment when release.json, or what is derived from it and compared, changes

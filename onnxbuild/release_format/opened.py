@@ -1,7 +1,5 @@
 """A release as it was handed over, folder or archive, laid open as a folder."""
 
-from __future__ import annotations
-
 import errno
 import io
 import shutil

@@ -1,7 +1,5 @@
 """The packages of a release: forms of its variants for servers, registries, pages, other languages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

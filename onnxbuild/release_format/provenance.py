@@ -5,8 +5,6 @@ Sources: in-toto Statement v1, https://github.com/in-toto/attestation/tree/main/
 SLSA provenance v1, https://slsa.dev/spec/v1.0/provenance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

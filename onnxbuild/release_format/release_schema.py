@@ -1,7 +1,5 @@
 """The JSON Schema of release.json, and the faults of one that somebody else wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import PurePosixPath
 from typing import Any
@@ -10,12 +8,7 @@ from onnxbuild.recipe.schema.lean_jsonschema import ValidationError
 from onnxbuild.recipe.schema.validator import StrictValidator
 from onnxbuild.release_format.about import EPOCH_MAX_S, VERSION_PATTERN
 from onnxbuild.release_format.bundles import SECTIONS, section_bundles
-from onnxbuild.release_format.layout import (
-    GOLDEN_FOLDER,
-    MANIFEST,
-    RECIPE_FOLDER,
-    REPORTS_FOLDER,
-)
+from onnxbuild.release_format.layout import GOLDEN_FOLDER, MANIFEST, RECIPE_FOLDER, REPORTS_FOLDER
 from onnxbuild.release_format.package_records import PACKAGES, VARIANT, package_records
 
 Schema = dict[str, Any]

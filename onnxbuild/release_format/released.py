@@ -1,7 +1,5 @@
 """A release that somebody else made: what it says of itself, read, and of the form that it must have."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A build that passed, and its lock -> every file of a release."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

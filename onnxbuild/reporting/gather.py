@@ -1,7 +1,5 @@
 """Gather what the store holds of a recipe's build: how it was built, and from what; nothing is run."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Earlier builds and releases of a recipe, as lines over time."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 

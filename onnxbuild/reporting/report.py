@@ -1,7 +1,5 @@
 """The page of one recipe, or of several, and of a build that failed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Find why a step gives other bytes: run it again, one thing of its surroundings changed at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """First divergence of a fresh build from the stored one, and what follows from it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 

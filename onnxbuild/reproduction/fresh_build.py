@@ -1,7 +1,5 @@
 """A build from nothing: an empty store, a copy of the project, other surroundings."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, replace

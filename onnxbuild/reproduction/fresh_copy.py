@@ -3,8 +3,6 @@
 A build that succeeds there and gives the same proves that the record is complete.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

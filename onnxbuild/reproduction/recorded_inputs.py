@@ -1,7 +1,5 @@
 """Files and folders that a build was recorded to have used."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Build everything again from nothing, elsewhere, in other surroundings: are the bytes the same?"""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Fresh builds of one request: each is compared with the stored one, and what differs is explained."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing

@@ -1,7 +1,5 @@
 """The differences of each fresh build from ordinary ones: none of them may matter."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from onnxbuild.adapters import machine
@@ -63,10 +61,7 @@ def described(around: StepEnvironment) -> dict[str, str]:
             around.time_zone != ORDINARY.time_zone,
             f"TZ {ORDINARY.time_zone} -> {around.time_zone}",
         ),
-        "locale": (
-            around.locale != ORDINARY.locale,
-            f"LANG {ORDINARY.locale} -> {around.locale}",
-        ),
+        "locale": (around.locale != ORDINARY.locale, f"LANG {ORDINARY.locale} -> {around.locale}"),
         "umask": (
             around.umask != ORDINARY.umask,
             f"umask {ORDINARY.umask:03o} -> {around.umask:03o}",

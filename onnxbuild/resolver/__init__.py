@@ -1,7 +1,5 @@
 """Recipes -> one graph, in which equal steps are one; reads no file, imports no framework."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Expand a recipe into steps and deliverables, by asking each feature."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Plug-ins in a graph: every step kind is known, and their code is in the keys of steps that use it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any

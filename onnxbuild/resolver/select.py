@@ -1,7 +1,5 @@
 """`--only` and `--force`: which variants and steps a person means."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Compile an exported program to machine code for this CPU: an AOTInductor package."""
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

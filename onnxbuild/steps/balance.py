@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import NotApplicableError
-from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.data.calibration_data import FeedSource
+from onnxbuild.onnxkit.data.calibration_data import DataParams
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.recorded_calls import OPTIONAL_CALLS
 from onnxbuild.onnxkit.model.canonical import canonicalize
@@ -32,25 +31,6 @@ _MOST_ERROR = 1e-4
 """Bound, relative to an output's greatest magnitude. What float32 rounds differently is a hundredth of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class BalanceParams:
-    """Parameters of a rewrite.
-
-    Attributes:
-        data: A callable that yields feeds, files that hold them, or the dummy inputs.
-        inputs: What the recipe declares.
-        axes: The dynamic axes.
-        samples: How many items of the data are used, at most.
-        seed: Of the random inputs of `data: dummy`.
-    """
-
-    data: Entrypoint
-    inputs: tuple[DummyInput, ...]
-    axes: tuple[Axis, ...] = ()
-    samples: int = 100
-    seed: int = 0
-
-
 def run(context: StepContext) -> Outcome:
     """Write the model and report.json: which channels were taken out, which values scaled.
 
@@ -68,11 +48,11 @@ def run(context: StepContext) -> Outcome:
         normalized_values,
     )
 
-    params: BalanceParams = context.params
+    params: DataParams = context.params
     model = load_model(folded_constants(context), weights="mapped")
     channels = {each.activation: each.channels for each in linear_nodes(model)}
     values = [*hidden_values(model), *normalized_values(model)]
-    source = FeedSource(params.data, params.inputs, params.axes, params.seed)
+    source = params.source
     kept: list[Feeds] = []
     found = measure_peaks(
         model,
@@ -159,7 +139,7 @@ def _outputs(folder: Path, feeds: Iterable[Feeds], where: str) -> list[dict[str,
 KIND = StepKind(
     name="balance",
     version=3,
-    params=BalanceParams,
+    params=DataParams,
     inputs=("model", OPTIONAL_CALLS),
     outputs={"model": "onnx-model", "report": "report"},
     toolchain=("onnx", "onnxruntime", "numpy"),

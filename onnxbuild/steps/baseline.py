@@ -1,7 +1,5 @@
 """Run the fp32 model over the user's data: the vectors that variants are compared with."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from onnxbuild.core.recipe import DummyInput, Entrypoint

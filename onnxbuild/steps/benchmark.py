@@ -51,6 +51,7 @@ from onnxbuild.onnxkit.benchmark.options import (
     takes,
 )
 from onnxbuild.onnxkit.data.feeds import Feeds, rows_of
+from onnxbuild.onnxkit.frameworks import torch
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.providers.open_on_target import (
     ContextSubset,
@@ -148,10 +149,7 @@ def run(context: StepContext) -> Outcome:
     feeds = {each.name: _feeds(context, each) for each in points}
     original, runner = _original(context, threads), _runner(context, line_up)
     contenders = line_up.contenders(
-        original,
-        runner,
-        compiled=options.compile,
-        io_binding=options.io_binding,
+        original, runner, compiled=options.compile, io_binding=options.io_binding
     )
     equals = {each.name: each.same_as for each in contenders if each.same_as}
     alone = [each for each in contenders if not each.same_as]
@@ -170,7 +168,6 @@ def run(context: StepContext) -> Outcome:
         for each in _named_one_by_one(alone)
     }
     groups = _groups(context, costs, () if runner is None else (runner.name,))
-    import torch
 
     torch.set_num_threads(threads)
     measure = _measuring(options, ranking=params.ranking, spins=line_up.spins)

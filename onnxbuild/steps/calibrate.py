@@ -1,7 +1,5 @@
 """Run a model on the user's data and draw the range of each activation."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Check a model: well-formed, shapes inferable, exactly the declared axes dynamic; and sum it up."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from onnxbuild.core.params import to_json

@@ -1,7 +1,5 @@
 """A variant with what an execution provider has compiled of it (EPContext)."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 
@@ -74,9 +72,6 @@ KIND = StepKind(
 )
 
 KIND_FOR_GPU = dataclasses.replace(
-    KIND,
-    name="compile-for-gpu",
-    toolchain=("onnxruntime", "onnx", GPU),
-    differs=CHOSEN_BY_TIMING,
+    KIND, name="compile-for-gpu", toolchain=("onnxruntime", "onnx", GPU), differs=CHOSEN_BY_TIMING
 )
 """Kind of the step that compiles for a GPU: its model, the driver and TensorRT are in the key."""

@@ -1,7 +1,5 @@
 """Convert a model's weights and arithmetic to 16-bit floats."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

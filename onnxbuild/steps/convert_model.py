@@ -142,12 +142,7 @@ def convert_estimator(context: StepContext) -> Outcome:
     probe = feeds, computed(feeds)
     phase("converting")
     model, names = convert(
-        estimator,
-        outputs,
-        params.inputs,
-        opset=params.opset,
-        probe=probe,
-        where=context.where,
+        estimator, outputs, params.inputs, opset=params.opset, probe=probe, where=context.where
     )
     shown = type(estimator).__name__
     try:

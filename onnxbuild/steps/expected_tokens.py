@@ -9,11 +9,8 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.greedy import roles_of
 from onnxbuild.onnxkit.data.prompts import TOKENIZER_INPUT, TextPrompts, read_prompts
-from onnxbuild.onnxkit.export.torch_module import (
-    load_module,
-    make_torch_deterministic,
-    run_module,
-)
+from onnxbuild.onnxkit.export.torch_module import load_module, make_torch_deterministic, run_module
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.loaders.decoding import decode
 from onnxbuild.onnxkit.modules.pytorch_tokens import can_generate, generated, recomputed
@@ -21,8 +18,6 @@ from onnxbuild.onnxkit.modules.stateful_module import INNER
 from onnxbuild.onnxkit.reports import write_report
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from onnxbuild.onnxkit.data.states import Feeds
 
 
@@ -58,8 +53,6 @@ def run(context: StepContext) -> Outcome:
     Raises:
         StepError: The prompts are none, or PyTorch fails.
     """
-    import numpy as np
-
     params: ExpectedTokensParams = context.params
     make_torch_deterministic()
     roles = roles_of(params.inputs)

@@ -15,22 +15,14 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.recorded_calls import OPTIONAL_CALLS
 from onnxbuild.onnxkit.data.reference_feeds import sample_feeds
-from onnxbuild.onnxkit.export.baked_lines import (
-    as_declared_error,
-    at_frozen_line,
-    unsound_error,
-)
+from onnxbuild.onnxkit.export.baked_lines import as_declared_error, at_frozen_line, unsound_error
 from onnxbuild.onnxkit.export.errors import (
     NoExporterError,
     SizeChoiceError,
     WrongOperatorError,
     explain_failed_run,
 )
-from onnxbuild.onnxkit.export.exporters import (
-    EXPORTERS,
-    ExportRequest,
-    export_graph,
-)
+from onnxbuild.onnxkit.export.exporters import EXPORTERS, ExportRequest, export_graph
 from onnxbuild.onnxkit.export.state_check import check_new_state, check_state
 from onnxbuild.onnxkit.export.torch_module import (
     call_forward,

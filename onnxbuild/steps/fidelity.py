@@ -1,7 +1,5 @@
 """Measure how near a variant's outputs are to the fp32 model's, over the user's data."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass, field
 

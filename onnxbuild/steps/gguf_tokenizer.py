@@ -1,7 +1,5 @@
 """Make a tokenizer's files of the tokens in a GGUF file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from onnxbuild.core.entrypoint import Entrypoint

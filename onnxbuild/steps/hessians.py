@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import NotApplicableError
-from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.data.calibration_data import FeedSource
+from onnxbuild.onnxkit.data.calibration_data import DataParams
 from onnxbuild.onnxkit.data.feeds import FeedCache
 from onnxbuild.onnxkit.data.recorded_calls import OPTIONAL_CALLS
 from onnxbuild.onnxkit.model.model_files import load_model
@@ -23,23 +21,6 @@ _FEW_SAMPLES = 32
 """GPTQ's authors take 128 texts of 2,048 tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class HessianParams:
-    """Parameters of the sums.
-
-    Attributes:
-        data: A callable that yields feeds, files that hold them, or the dummy inputs.
-        samples: How many feeds are used.
-        seed: Of random feeds.
-    """
-
-    data: Entrypoint
-    inputs: tuple[DummyInput, ...]
-    axes: tuple[Axis, ...]
-    samples: int
-    seed: int
-
-
 def run(context: StepContext) -> Outcome:
     """Write a factor for each value of the main graph that `model` multiplies by a constant weight.
 
@@ -47,8 +28,8 @@ def run(context: StepContext) -> Outcome:
         StepError: No weight can be quantized, the data yields nothing, or not what the recipe
             declares, or a value is not finite.
     """
-    params: HessianParams = context.params
-    source = FeedSource(params.data, params.inputs, params.axes, params.seed)
+    params: DataParams = context.params
+    source = params.source
     model = _load(context)
     widths, nodes = input_widths(model), rounded_nodes(model)
     unobserved = sum(not each.reads_main_graph for each in nodes)
@@ -91,7 +72,7 @@ def _load(context: StepContext) -> onnx.ModelProto:
 KIND = StepKind(
     name="hessians",
     version=5,
-    params=HessianParams,
+    params=DataParams,
     inputs=("model", OPTIONAL_CALLS),
     outputs={"hessians": "hessians"},
     toolchain=("onnx", "onnxruntime", "numpy", "torch"),

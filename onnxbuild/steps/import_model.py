@@ -1,7 +1,5 @@
 """Import a model or a PyTorch program that was made elsewhere as an artifact, to compare the recipe's models with."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping

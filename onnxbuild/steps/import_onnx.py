@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, frontend_fix
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.model_files import load_model, outside_tensors
 from onnxbuild.onnxkit.model.unsound import unsound
@@ -22,10 +22,6 @@ from onnxbuild.onnxkit.ready_onnx.written_out import (
     write_out_default_axes,
     write_out_sparse_weights,
 )
-
-if TYPE_CHECKING:
-    import onnx
-
 
 _LATER_OPSET = (
     "convert the model again with opset {opset} or later; if an optimizer of ONNX Runtime wrote it, name the "
@@ -130,8 +126,6 @@ def _load(context: StepContext, entrypoint: Entrypoint) -> tuple[onnx.ModelProto
 
 
 def _called(context: StepContext, entrypoint: Entrypoint) -> onnx.ModelProto:
-    import onnx
-
     make = context.load(entrypoint)
     made = call_entrypoint(make, entrypoint, context.where)
     if isinstance(made, (str, os.PathLike)):

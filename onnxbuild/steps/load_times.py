@@ -1,7 +1,5 @@
 """Measure the load time of ahead-of-time models, and of the portable model in turn."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 

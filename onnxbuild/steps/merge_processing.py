@@ -1,7 +1,5 @@
 """Merge pre- and post-processing into a variant's model: raw inputs in, results out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from onnxbuild.core.errors import StepError

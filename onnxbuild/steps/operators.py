@@ -10,6 +10,7 @@ from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.host.fork_call import call_forked
 from onnxbuild.onnxkit.host.library_file import platforms_of
 from onnxbuild.onnxkit.loaders.operator_libraries import this_platform
@@ -123,8 +124,6 @@ def _check_loads(
     folder: Path, libraries: tuple[OperatorLibrary, ...], context: StepContext
 ) -> None:
     """Open a session of one node with all of them, in a process that they may crash."""
-    import onnx
-
     from onnxbuild.onnxkit.sessions.open import open_session
 
     value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])

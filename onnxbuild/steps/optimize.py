@@ -15,11 +15,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.states import decoding_points, growth_in
-from onnxbuild.onnxkit.export.agreement import (
-    disagreement,
-    disagreement_in_place,
-    run_at_probes,
-)
+from onnxbuild.onnxkit.export.agreement import disagreement, disagreement_in_place, run_at_probes
 from onnxbuild.onnxkit.export.probe_sizes import probe_points
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
@@ -142,10 +138,7 @@ def _caches(context: StepContext, held: HeldConstants) -> FusedCaches | None:
         return None
     phase("fusing attention over the caches")
     sums = sums_of([each.shape for each in params.inputs])
-    points = (
-        *probe_points(params.axes, sums),
-        *decoding_points(params.inputs, params.axes),
-    )
+    points = (*probe_points(params.axes, sums), *decoding_points(params.inputs, params.axes))
     scratch = context.scratch / "caches"
     found = fuse_caches(held, params.inputs, points, scratch=scratch, where=context.where)
     return found if found.fused else replace(found, held=held)

@@ -1,7 +1,5 @@
 """A variant as ONNX Runtime has it after optimizing for this very CPU: never the portable model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind

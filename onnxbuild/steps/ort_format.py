@@ -1,7 +1,5 @@
 """A variant as ONNX Runtime's own format, for reduced builds on phones and boards."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

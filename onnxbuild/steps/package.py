@@ -1,7 +1,5 @@
 """Bundle what passed its gates: files, manifest, checksums, a loader, examples. Of a variant, of a model made of one ahead of time, of a PyTorch program."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath

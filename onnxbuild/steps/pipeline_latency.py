@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.pipelines.built_in import own_code
 from onnxbuild.onnxkit.pipelines.calls import (
@@ -24,8 +25,6 @@ from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.timing.rounds import timed
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from onnxbuild.onnxkit.pipelines.parts import Arrays, Call
 
 
@@ -51,8 +50,6 @@ def run(context: StepContext) -> Outcome:
     Raises:
         StepError: The callable or ONNX Runtime fails on a sample.
     """
-    import numpy as np
-
     params: PipelineLatencyParams = context.params
     if reason := absence(context):
         return skipped(context, params.target, reason)

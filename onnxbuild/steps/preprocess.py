@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import traceback
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import NotApplicableError, StepError
 from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_graph, save_model
 from onnxbuild.onnxkit.optimize.offline_optimization import ToolError, call_tool, optimize_offline
 from onnxbuild.onnxkit.sessions.open import open_session
-
-if TYPE_CHECKING:
-    import onnx
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +52,7 @@ def run(context: StepContext) -> Outcome:
     del model
     open_session(target, optimize=False, lean=True, where=context.where)
     return Outcome(
-        metrics={
-            "nodes_before": before,
-            "nodes_after": after,
-            "size_bytes": file_bytes(target),
-        },
+        metrics={"nodes_before": before, "nodes_after": after, "size_bytes": file_bytes(target)},
         notes=tuple(notes),
     )
 
@@ -84,8 +77,6 @@ def _infer_and_fold(model: onnx.ModelProto, context: StepContext) -> onnx.ModelP
     Raises:
         StepError: ONNX Runtime refuses the model, or its shapes contradict each other.
     """
-    import onnx
-
     save_graph(model, context.scratch / "symbolic")
     folder = optimize_offline(
         context.scratch / "symbolic", context.scratch / "basic", level="basic", where=context.where

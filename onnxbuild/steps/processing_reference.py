@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
@@ -15,6 +14,7 @@ from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, sizes_of
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.data.user_code import an, iterate_user
+from onnxbuild.onnxkit.frameworks import np, onnxruntime
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.processing.pipeline import TOKENIZER, FittedPipeline, Pipeline, fit
 from onnxbuild.onnxkit.processing.references import NOT_COMPUTED, compute
@@ -23,11 +23,6 @@ from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.wordpiece.graph import TEXT
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnxruntime
-
 
 _APART = 16
 """Texts from the first of one point to the first of the next."""
@@ -116,8 +111,6 @@ def _check_sizes(sizes: Mapping[str, int], axes: Sequence[Axis], place: str) -> 
 
 def _outputs(found: object, place: str) -> dict[str, np.ndarray]:
     """The expected outputs; Python's floats become float32, as models give."""
-    import numpy as np
-
     if not isinstance(found, Mapping) or not found:
         held = "an empty mapping" if isinstance(found, Mapping) else an(found)
         raise StepError(

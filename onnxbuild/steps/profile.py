@@ -1,7 +1,5 @@
 """ONNX Runtime's own profile of a variant, and its sums by operator."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from pathlib import Path

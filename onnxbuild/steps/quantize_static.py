@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibrate.ranges import RANGES_FILE
 from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.linear_nodes import is_branch, products_in_bodies
@@ -44,10 +45,6 @@ from onnxbuild.onnxkit.saturation.saturation import saturating_nodes, saturation
 from onnxbuild.onnxkit.sensitivity.static_rounding import StaticScheme
 from onnxbuild.onnxkit.sessions.element_types import load_typed
 from onnxbuild.onnxkit.sessions.open import check_loads
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
 
 _PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
@@ -277,8 +274,6 @@ def _quantized(
 
 def _means(context: StepContext) -> dict[str, np.ndarray]:
     """Return the means that calibration measured: value name -> the mean of each channel."""
-    import numpy as np
-
     found = json.loads((context.input("calibration") / MEANS_FILE).read_text("utf-8"))
     return {name: np.array(means, np.float64) for name, means in found.items()}
 

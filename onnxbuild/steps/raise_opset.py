@@ -1,7 +1,5 @@
 """Raise the opset of a model that is ONNX already."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from onnxbuild.core.errors import StepError

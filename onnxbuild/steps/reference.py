@@ -49,16 +49,13 @@ from onnxbuild.onnxkit.export.user_settings import (
     padded_feeds,
     refuse_other_settings,
 )
+from onnxbuild.onnxkit.frameworks import np, onnxruntime
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.inspect import dtype_name, held_bytes
 from onnxbuild.onnxkit.model.model_files import load_model, save_graph
 from onnxbuild.onnxkit.modules.module_facts import imagined_bytes
 from onnxbuild.onnxkit.modules.module_outputs import OutputError
-from onnxbuild.onnxkit.ready_onnx.original_model import (
-    in_types_of,
-    load_original,
-    outputs_of_file,
-)
+from onnxbuild.onnxkit.ready_onnx.original_model import in_types_of, load_original, outputs_of_file
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.onnxkit.sessions.element_types import load_typed, without_weights
 from onnxbuild.onnxkit.sessions.open import open_session
@@ -66,9 +63,6 @@ from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 if TYPE_CHECKING:
-    import numpy as np
-    import onnxruntime
-
     Outputs = dict[str, np.ndarray]
 
 
@@ -352,8 +346,6 @@ class _ModuleRunner(Runner):
         return _measured(_with_noise(self.compute), feeds)
 
     def see(self, point: ReferencePoint, *, first: bool) -> None:
-        import numpy as np
-
         self._refuse_other_settings(point, first=first)
         if self._by_position and first and len(self.params.outputs) > 1:
             shown = (

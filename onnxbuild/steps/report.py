@@ -1,7 +1,5 @@
 """Write the page that shows a build: the reports of its steps as one HTML file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal

@@ -1,13 +1,10 @@
 """Round weights to 8 bits so that each rounding makes up for those before it (GPTQ)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
-from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibrate.channel_statistics import budget_bytes, passes
-from onnxbuild.onnxkit.data.calibration_data import FeedSource
+from onnxbuild.onnxkit.data.calibration_data import DataParams
 from onnxbuild.onnxkit.data.feeds import FeedCache
 from onnxbuild.onnxkit.data.recorded_calls import OPTIONAL_CALLS
 from onnxbuild.onnxkit.host.progress import report
@@ -19,25 +16,15 @@ from onnxbuild.onnxkit.sessions.calibration_feeds import calibration_feeds
 
 
 @dataclass(frozen=True, slots=True)
-class RoundParams:
+class RoundParams(DataParams):
     """Parameters of the rounding.
 
     Attributes:
-        data: A callable that yields feeds, files that hold them, or the dummy inputs.
-        inputs: What the recipe declares.
-        axes: The dynamic axes.
-        samples: How many items of the data are used, at most.
-        seed: Of the random inputs of `data: dummy`.
         levels: The greatest integer that the quantizer will use: 127, or 64 with a reduced range.
         per_channel: Whether it will use a scale an output.
         pairs: Whether it bounds neighbours together; `levels` is 127 then.
     """
 
-    data: Entrypoint
-    inputs: tuple[DummyInput, ...]
-    axes: tuple[Axis, ...] = ()
-    samples: int = 100
-    seed: int = 0
     levels: int = 127
     per_channel: bool = True
     pairs: bool = False
@@ -53,7 +40,7 @@ def run(context: StepContext) -> Outcome:
     from onnxbuild.onnxkit.quantize.gptq import compensating_factor, round_compensated
 
     params: RoundParams = context.params
-    source = FeedSource(params.data, params.inputs, params.axes, params.seed)
+    source = params.source
     model = load_model(folded_constants(context), weights="mapped")
     constants = Constants(model, spill=context.scratch / "rounded")
     groups = by_activation(linear_nodes(model))

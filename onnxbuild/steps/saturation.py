@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.sizes import counted
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.data.calibration_data import FeedSource
+from onnxbuild.onnxkit.data.calibration_data import DataParams
 from onnxbuild.onnxkit.data.recorded_calls import OPTIONAL_CALLS
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.reports import write_report
@@ -23,22 +22,14 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class SaturationParams:
+class SaturationParams(DataParams):
     """Parameters of a replay.
 
     Attributes:
-        data: A callable that yields feeds, files that hold them, or the dummy inputs.
-        samples: How many feeds are used at most.
-        seed: Of random feeds.
         variant: Its name, for messages.
     """
 
-    data: Entrypoint
-    inputs: tuple[DummyInput, ...]
-    axes: tuple[Axis, ...]
-    samples: int
-    seed: int
-    variant: str
+    variant: str = field(kw_only=True)
 
 
 def run(context: StepContext) -> Outcome:
@@ -53,7 +44,7 @@ def run(context: StepContext) -> Outcome:
     from onnxbuild.onnxkit.saturation.saturation import products
 
     params: SaturationParams = context.params
-    source = FeedSource(params.data, params.inputs, params.axes, params.seed)
+    source = params.source
     found, samples = replay(
         load_model(context.input("model"), weights="mapped"),
         calibration_feeds(context, source, params.samples),

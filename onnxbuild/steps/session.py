@@ -1,7 +1,5 @@
 """A variant's session settings after a search: the recipe's, with what was found or what a lock says."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 

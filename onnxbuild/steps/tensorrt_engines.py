@@ -1,7 +1,5 @@
 """TensorRT's engines and timing cache for a variant, on this GPU, driver and TensorRT."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.calibration_data import read_texts
+from onnxbuild.onnxkit.frameworks import np, onnxruntime
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.model_files import save_model
@@ -24,10 +24,6 @@ from onnxbuild.onnxkit.wordpiece.tokenizer_file import (
     read_characters,
     read_tokenizer,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnxruntime
 
 _BATCH = 16
 _SHOWN = 3
@@ -91,11 +87,7 @@ def run(context: StepContext) -> Outcome:
     phase("making the graph")
     characters = read_characters(read)
     model = tokenizer_graph(
-        read,
-        characters,
-        opset=params.opset,
-        max_length=params.max_length,
-        fixed=params.fixed,
+        read, characters, opset=params.opset, max_length=params.max_length, fixed=params.fixed
     )
     canonicalize(model)
     folder = context.output("tokenizer")
@@ -133,8 +125,6 @@ def _differences(
     session: onnxruntime.InferenceSession, read: WordPiece, texts: Sequence[str], where: str
 ) -> Iterator[_Difference]:
     """The first value of each text that differs, in batches of texts that follow each other."""
-    import numpy as np
-
     for start in range(0, len(texts), _BATCH):
         some = list(texts[start : start + _BATCH])
         found = run_session(session, {TEXT: np.array(some, object)}, where)

@@ -16,9 +16,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import user_line
 from onnxbuild.onnxkit.export.exportable_forms import has_recurrences, scanned_recurrences
-from onnxbuild.onnxkit.export.torch_module import (
-    without_fast_path,
-)
+from onnxbuild.onnxkit.export.torch_module import without_fast_path
 from onnxbuild.onnxkit.export.torch_wrapping import (
     dynamic_shapes,
     example_tensors,
@@ -91,8 +89,7 @@ def run(context: StepContext) -> Outcome:
     phase("saving")
     save_program(program, file, context.scratch)
     write_description(
-        folder,
-        ProgramDescription("torch-export", describe_inputs(params.inputs), example.outputs),
+        folder, ProgramDescription("torch-export", describe_inputs(params.inputs), example.outputs)
     )
     return Outcome({"nodes": len(program.graph.nodes), "size_bytes": file.stat().st_size})
 

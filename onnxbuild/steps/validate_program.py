@@ -1,7 +1,5 @@
 """Compare a TorchScript, torch.export or AOTInductor program with PyTorch at every reference point."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

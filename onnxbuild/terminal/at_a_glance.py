@@ -250,10 +250,7 @@ VERBS = {
     "cache": "Inspect and clean the store: stats, verify, gc, pins; a key for CI.",
     "completion": "Print the script that completes names in bash, zsh or fish.",
 }
-OPTIONS = {
-    "--version": "Show the version and exit.",
-    "-h, --help": "Show this message and exit.",
-}
+OPTIONS = {"--version": "Show the version and exit.", "-h, --help": "Show this message and exit."}
 
 _PURPOSE = (
     "Build ONNX models from YAML recipes: exported, optimized, quantized, validated, measured."

@@ -1,7 +1,5 @@
 """Print what `bench` measured."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Choose a run's display: live on a terminal, plain lines elsewhere, JSON lines on request."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence

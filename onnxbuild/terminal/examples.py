@@ -1,7 +1,5 @@
 """An example for the help of each verb, of what is here: a recipe of the project, what was built of it."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

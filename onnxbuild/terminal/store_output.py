@@ -14,6 +14,7 @@ from onnxbuild.output.store import (
     CleanedFolder,
     CleanRecord,
     GarbageRecord,
+    HeldBelowRecord,
     RemoteGarbageRecord,
     RemoteStatsRecord,
     StatsRecord,
@@ -23,7 +24,7 @@ from onnxbuild.terminal.table import say
 if TYPE_CHECKING:
     from onnxbuild.adapters.remote.garbage import CollectedObjects
     from onnxbuild.adapters.store.garbage import Collected
-    from onnxbuild.adapters.store.usage import HeldBelow, HitRates, Stats
+    from onnxbuild.adapters.store.usage import HitRates, Stats
     from onnxbuild.adapters.toolchain.environment_gc import CollectedEnvironment
     from onnxbuild.adapters.toolchain.virtual_environments import MadeEnvironment
     from onnxbuild.building.out_folders.clean import CleanReport
@@ -39,47 +40,35 @@ def _list(heading: str, sizes: Mapping[str, int]) -> None:
         heading = ""
 
 
-def show_stats(
-    root: str,
-    found: Stats,
-    rates: HitRates,
-    environments: Sequence[MadeEnvironment],
-    below: Sequence[HeldBelow],
-) -> None:
-    """Print what a store holds and how often results were reused.
-
-    Args:
-        rates: How the last runs went.
-        environments: Those of all projects.
-        below: The stores below, which are only read.
-    """
-    by_kind = {**found.bytes_by_kind, "in no result": found.unreferenced_bytes}
-    by_recipe = {name or "earlier builds": size for name, size in found.bytes_by_recipe.items()}
-    click.echo(f"store        {root}")
-    for each in below:
-        held = f"{counted(each.results, 'result')}, {size_text(each.blob_bytes)}"
-        click.echo(f"below        {each.store}, only read: {each.trouble or held}")
-    click.echo(f"results      {found.records}")
-    click.echo(f"blobs        {found.blobs}, {size_text(found.blob_bytes)}")
+def show_stats(found: StatsRecord) -> None:
+    """Print what a store holds and how often results were reused."""
+    by_kind = {**found["bytes_by_kind"], "in no result": found["unreferenced_bytes"]}
+    by_recipe = {name or "earlier builds": size for name, size in found["bytes_by_recipe"].items()}
+    click.echo(f"store        {found['store']}")
+    for each in found["below"]:
+        held = f"{counted(each['results'], 'result')}, {size_text(each['blob_bytes'])}"
+        click.echo(f"below        {each['store']}, only read: {each['trouble'] or held}")
+    click.echo(f"results      {found['results']}")
+    click.echo(f"blobs        {found['blobs']}, {size_text(found['blob_bytes'])}")
     _list("by kind", by_kind)
     _list("by recipe", by_recipe)
-    for name, size in found.pinned_bytes.items():
+    for name, size in found["pinned_bytes"].items():
         click.echo(f"pinned       {name}, {size_text(size)}")
-    click.echo(f"views        {size_text(found.views_bytes)} (out/)")
-    if environments:
-        size = sum(each.size_bytes for each in environments)
-        click.echo(f"environments {len(environments)}, {size_text(size)} (of all projects)")
-    click.echo(f"runs         {found.runs}, {size_text(found.runs_bytes)} of logs")
-    rows = found.index_rows
+    click.echo(f"views        {size_text(found['views_bytes'])} (out/)")
+    if found["environments"]:
+        size = found["environment_bytes"]
+        click.echo(f"environments {found['environments']}, {size_text(size)} (of all projects)")
+    click.echo(f"runs         {found['runs']}, {size_text(found['runs_bytes'])} of logs")
+    rows = found["index_rows"]
     click.echo(
-        f"index.db     {size_text(found.index_bytes)}: {rows['memo']} finished requests, "
+        f"index.db     {size_text(found['index_bytes'])}: {rows['memo']} finished requests, "
         f"{rows['recipe']} recipes, {rows['step']} steps, {rows['stat']} files"
     )
-    click.echo(f"quarantine   {size_text(found.quarantine_bytes)}")
-    if rates.rate is not None:
+    click.echo(f"quarantine   {size_text(found['quarantine_bytes'])}")
+    if found["hit_rate"] is not None:
         click.echo(
-            f"hit rate     {rates.rate:.0%} of the steps of the last {rates.runs} runs: "
-            f"{rates.reused} reused, {rates.built} built, {rates.failed} failed "
+            f"hit rate     {found['hit_rate']:.0%} of the steps of the last {found['hit_rate_runs']} runs: "
+            f"{found['reused']} reused, {found['built']} built, {found['failed']} failed "
             "(runs with nothing to look at are not counted)"
         )
 
@@ -194,11 +183,7 @@ def show_collected(
 
 def _removed(verb: str, removed: Collected) -> str:
     """Say in a sentence what a collection removes; empty if that is nothing."""
-    counts = (
-        (removed.records, "result"),
-        (removed.blobs, "blob"),
-        (removed.runs, "run"),
-    )
+    counts = ((removed.records, "result"), (removed.blobs, "blob"), (removed.runs, "run"))
     parts = [counted(count, noun) for count, noun in counts if count]
     if not parts and not removed.bytes:
         return ""
@@ -211,7 +196,7 @@ def stats_document(
     found: Stats,
     rates: HitRates,
     environments: Sequence[MadeEnvironment],
-    below: Sequence[HeldBelow],
+    below: list[HeldBelowRecord],
 ) -> StatsRecord:
     """Return what a store holds.
 
@@ -223,16 +208,7 @@ def stats_document(
     return {
         "type": "cache stats",
         "store": root,
-        "below": [
-            {
-                "store": each.store,
-                "results": each.results,
-                "blobs": each.blobs,
-                "blob_bytes": each.blob_bytes,
-                "trouble": each.trouble,
-            }
-            for each in below
-        ],
+        "below": below,
         "results": found.records,
         "blobs": found.blobs,
         "blob_bytes": found.blob_bytes,

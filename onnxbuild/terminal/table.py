@@ -1,7 +1,5 @@
 """A small table of text, folded where it is wider than the terminal; and how sentences are printed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from onnxbuild.adapters.console.wrap import fitted, output_width

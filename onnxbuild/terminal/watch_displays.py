@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -20,8 +19,6 @@ from onnxbuild.terminal.table import format_table
 from onnxbuild.watching.result import WatchedBuild
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from onnxbuild.output.pages import WatchRecord
 
 _CLOCK = SystemClock()
@@ -130,13 +127,8 @@ class Screen:
         self._live.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._live.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
         for line in self._result():  # what was seen last stays
             self._console.print(line)
 

@@ -1,7 +1,5 @@
 """Say what to type for verbs and options that other tools have, in a usage error of click's."""
 
-from __future__ import annotations
-
 import difflib
 import shlex
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """Find the recipe files that a command line means: files, folders, names."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ The keys are those that a recipe may write (`features/settings/session/faults.py
 a library of custom operators reads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

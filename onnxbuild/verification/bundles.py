@@ -1,7 +1,5 @@
 """Each bundle of a release by itself: its manifest, its checksums, the form of the file that is opened."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Check a release's statements about itself against its contents."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from itertools import takewhile

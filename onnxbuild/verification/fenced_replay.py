@@ -1,7 +1,5 @@
 """A step run on a release's files in a fenced process, and what it says, taken with care."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every file of a release is named by it: by release.json, by a bundle's manifest, by a list of points."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.core.errors import StepError

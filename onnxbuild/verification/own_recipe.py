@@ -1,7 +1,5 @@
 """The recipe that a release is built again from: one of the project at hand, never one that a release brings."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath

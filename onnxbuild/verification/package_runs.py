@@ -1,7 +1,5 @@
 """The packages of a release, run by what their users would run them with, each in a fenced process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

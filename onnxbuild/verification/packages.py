@@ -1,7 +1,5 @@
 """Each package of a release by itself: its checksums, and that it holds the model of its bundle."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A release's models again, from the recipe at hand and from nothing."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Replay the golden inputs through a release's models, here and now, each in a fenced process."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -173,10 +171,7 @@ def _checked(name: str, each: Replayed) -> Checked:
     if findings:
         return Checked(title, faults=findings, exit_code=EXIT_GATE)
     metrics = each.metrics
-    return Checked(
-        title,
-        f"{metrics['points']} golden points within tolerance{_shown(metrics)}",
-    )
+    return Checked(title, f"{metrics['points']} golden points within tolerance{_shown(metrics)}")
 
 
 def _shown(metrics: Mapping[str, Any]) -> str:

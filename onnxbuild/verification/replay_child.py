@@ -1,7 +1,5 @@
 """Judge a replay in its fenced process, with the step that judged the model when it was released."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The context of the step that judges a replay of golden inputs: its inputs, and a folder for its report."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,12 +60,7 @@ class ReplayContext:
     """
 
     def __init__(
-        self,
-        params: Any,
-        where: str,
-        scratch: Path,
-        inputs: dict[str, Path],
-        headers: str = "",
+        self, params: Any, where: str, scratch: Path, inputs: dict[str, Path], headers: str = ""
     ) -> None:
         self.params = params
         self.where = where

@@ -1,7 +1,5 @@
 """The packages that run a bundle's model: for each the step that judges it, and its inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import metadata

@@ -1,7 +1,5 @@
 """Check a release: its checksums, its signature, and what it says of itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,11 +127,7 @@ def verify_contents(release: Released) -> Iterator[Checked]:
             f"{release.about['name']} {release.about['version']}, {_source(release.about)}",
             _check_provenance,
         ),
-        (
-            "models",
-            f"{_counted(release.about)}, digests as in the lock",
-            _check_artifacts,
-        ),
+        ("models", f"{_counted(release.about)}, digests as in the lock", _check_artifacts),
         ("files", "each is named by release.json or a manifest", check_listed),
         ("bundles", "complete, each model in its declared format", check_bundles),
         ("packages", _packages(release.about), check_packages),

@@ -1,7 +1,5 @@
 """One build of `onnxbuild watch`, in its own process: events as JSON lines, and a last line with the result."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

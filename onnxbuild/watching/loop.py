@@ -4,8 +4,6 @@ A save while a build runs stops that build, as Ctrl-C does, and starts it anew: 
 kept, so nothing is done twice, and what is built is never older than what is saved.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One build of a watch: what was saved, what came out, what moved."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol

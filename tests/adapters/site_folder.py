@@ -1,7 +1,5 @@
 """A folder of packages that tests install into as pip does: files, a dist-info with a RECORD."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Mapping

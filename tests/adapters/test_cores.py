@@ -1,7 +1,5 @@
 """Steps are kept to their share of the cores, next to each other on others."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

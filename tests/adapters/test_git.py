@@ -1,7 +1,5 @@
 """What counts as a change, with the real git."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

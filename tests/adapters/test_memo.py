@@ -1,7 +1,5 @@
 """The memo never says up to date when anything that the run looked at has changed."""
 
-from __future__ import annotations
-
 import os
 import time
 
@@ -51,13 +49,7 @@ class Run:
             self.stats.look(str(path))
 
     def remember(self):
-        return memo.remember(
-            self.store,
-            REQUEST,
-            SUMMARY,
-            self.stats,
-            started_ns=self.started_ns,
-        )
+        return memo.remember(self.store, REQUEST, SUMMARY, self.stats, started_ns=self.started_ns)
 
     def recall(self, environment=None):
         return memo.recall(self.store, REQUEST, environment or ENVIRONMENT)

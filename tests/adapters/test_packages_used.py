@@ -3,8 +3,6 @@
 Each test runs code that uses a package in a process of its own, then installs something.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.core.step import COPIED

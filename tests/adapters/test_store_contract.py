@@ -1,7 +1,5 @@
 """One contract, held by the store in memory, the store on disk, one above another, and a store behind a store."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What people find below out/: whole, put back when it is touched, and theirs where it is theirs."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -4,8 +4,6 @@ As a program it builds what lines of JSON ask for, each in a process of its own,
 to kill itself before its n-th file operation: every moment of a build can be tried, and tried again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The real command in a process of its own, and what it reported."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The command line's projects, and a place for what is written thousands of times."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

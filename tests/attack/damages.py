@@ -1,7 +1,5 @@
 """The ways in which a file of a store can be damaged."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

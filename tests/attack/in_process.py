@@ -1,7 +1,5 @@
 """What builds inside the test's process share: a sink that keeps events, the executor with another fork server."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Processes that the kernel can't observe, as in some containers."""
 
-from __future__ import annotations
-
 import errno
 import platform
 

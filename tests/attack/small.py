@@ -3,8 +3,6 @@
 Every number that it finds goes into the bias, so that each thing it reads decides the model's bytes.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -4,8 +4,6 @@ The next run ends right, with every delivered byte as in a clean build, or it sa
 what is wrong and what to do; and the run after that is right.
 """
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import time

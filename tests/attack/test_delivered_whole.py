@@ -4,8 +4,6 @@ The delivery runs in a child whose system calls ptrace(2) counts (`traced`), so 
 tried. What is found is checked by SHA256SUMS, as whoever deploys the folder would.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib
@@ -27,6 +25,7 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.release.publish import publish
+from tests.adapters.store.test_delivery import files as files_below
 from tests.attack import traced
 
 VIEW = Deliverable("tiny", "fp32", ((OutputRef("p", "bundle"), ""),))
@@ -91,7 +90,7 @@ class World:
         Files of somebody else come over with it; folders of theirs are moved at once after it, or by
         the next run.
         """
-        files = _files(self.folder)
+        files = files_below(self.folder)
         number = _whole(files)
         assert files["notes of mine.txt"] == MINE["notes of mine.txt"]
         assert files.keys() - MINE.keys() == bundle(number).keys()
@@ -100,7 +99,7 @@ class World:
     def mend(self) -> None:
         """What the next run does."""
         self.lay(1)
-        assert _files(self.folder) == bundle(1) | MINE
+        assert files_below(self.folder) == bundle(1) | MINE
 
     def reset(self) -> None:
         """The first build again; nothing is left of how it came to be."""
@@ -109,14 +108,6 @@ class World:
         assert self.found() == 0
         hidden = [path for path in (self.root / "out/.laid").rglob("*") if path.is_file()]
         assert hidden == [self.root / "out/.laid/tiny/fp32.json"]
-
-
-def _files(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def _whole(files: dict[str, bytes]) -> int:
@@ -196,11 +187,11 @@ def test_a_first_delivery_is_there_whole_or_not_at_all(scratch):
         world.folder.rmdir()
         ended = traced.run(lambda: world.try_to_lay(1), kill_at=moment)
         if world.folder.exists():
-            assert _files(world.folder) == bundle(1)
+            assert files_below(world.folder) == bundle(1)
         if ended.code is not None:
             break
         world.lay(1)
-        assert _files(world.folder) == bundle(1)
+        assert files_below(world.folder) == bundle(1)
     assert ended.code == 0
     assert moment > 20
 
@@ -230,7 +221,7 @@ def test_a_release_is_one_whole_release_at_every_moment(scratch, fate):
             kill_at=moment if fate == "killed" else 0,
             full_from=moment if fate == "full" else 0,
         )
-        files = _files(releases / "tiny-1.0")
+        files = files_below(releases / "tiny-1.0")
         assert files == bundle(_whole(files)), moment
         assert (releases / "tiny-1.0.tar").read_bytes() in archives, moment
         if ended.code == 0:

@@ -5,8 +5,6 @@ driver's library (libcuda.so.1) whether there is a GPU, if it is built for CUDA.
 returns False without a look, so the code loads that library itself.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """User code that ends its step in odd ways: one sentence, a traceback in the log, the user's own line."""
 
-from __future__ import annotations
-
 import pytest
 
 pytestmark = pytest.mark.slow

@@ -1,7 +1,5 @@
 """Code that draws at random gives the same model again."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

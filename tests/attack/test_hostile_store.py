@@ -4,16 +4,13 @@ Each test forges one thing as somebody with write access to the store could, che
 what reads it, and compares every file outside of the store with what was there before.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
-import signal
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import chdir, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +26,7 @@ from onnxbuild.core.errors import StoreError
 from tests.attack import cheap, tiny
 from tests.attack.cheap import Ended, Server
 from tests.attack.conftest import MEMORY
+from tests.cli.test_pipes_in_the_store import limited
 
 STEPS = [cheap.step_of("a", sources=["m"]), cheap.step_of("b", "a")]
 OTHERS = [*STEPS, cheap.step_of("c", "b")]
@@ -42,22 +40,6 @@ LEADING_OUT = (
     "C:/more.txt",
     "nul\0.txt",
 )
-
-
-@contextmanager
-def _limited() -> Iterator[None]:
-    """End what waits for ever."""
-
-    def end(*_: object) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, end)
-    signal.alarm(PATIENCE_S)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 class World:
@@ -91,7 +73,7 @@ class World:
     def build(self, steps: list[dict[str, object]] = STEPS) -> Ended:
         """Build; whatever waits for ever is ended."""
         try:
-            with _limited():
+            with limited(PATIENCE_S):
                 return self._server.build(self.place, steps)
         except TimeoutError:
             self._server.kill()
@@ -99,7 +81,10 @@ class World:
 
     def collect(self) -> None:
         """All verbs that look after a store."""
-        with _limited(), closing(open_workspace(self.place.project, self.store)) as opened:
+        with (
+            limited(PATIENCE_S),
+            closing(open_workspace(self.place.project, self.store)) as opened,
+        ):
             collect_stats(opened.disk, opened.index)
             hit_rates(self.store, 20)
             collect_garbage(opened.disk, opened.index, keep_days=0, grace_s=0, max_bytes=0)
@@ -340,13 +325,8 @@ def test_pins_have_nothing_outside_removed_or_kept(world, reported):
 
 
 def _a_socket(path: Path) -> None:
-    here = Path.cwd()
-    os.chdir(path.parent)  # a socket's path is short
-    try:
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind(path.name)
-    finally:
-        os.chdir(here)
+    with chdir(path.parent), socket.socket(socket.AF_UNIX) as made:  # a socket's path is short
+        made.bind(path.name)
 
 
 def _a_folder(path: Path) -> None:

@@ -1,7 +1,5 @@
 """Where Python looks for modules: PYTHONPATH, folders that code adds, copies of packages put first."""
 
-from __future__ import annotations
-
 import pytest
 
 pytestmark = pytest.mark.slow

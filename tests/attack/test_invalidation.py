@@ -3,8 +3,6 @@
 Every row starts from the same built project, makes one change and runs the real command.
 """
 
-from __future__ import annotations
-
 import os
 import py_compile
 import shutil

@@ -4,8 +4,6 @@ Only running steps are lost: the next run needs no unlock and delivers what a cl
 ONNXBUILD_KILLS=50 tries more moments than the suite has time for.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

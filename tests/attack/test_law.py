@@ -1,7 +1,5 @@
 """Random programs keep the law: an incremental build equals a clean one (see tests/attack/law)."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

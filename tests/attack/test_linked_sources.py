@@ -1,7 +1,5 @@
 """Links to sources out of the project, refused unless they are declared; and links to the project itself."""
 
-from __future__ import annotations
-
 import pytest
 
 pytestmark = pytest.mark.slow

@@ -1,7 +1,5 @@
 """File names that are no text: they work, or a sentence names them; none is a bug."""
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -1,7 +1,5 @@
 """Declared files outside the project, a Hugging Face cache above all: keyed by content, not place."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

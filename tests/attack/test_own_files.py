@@ -1,7 +1,5 @@
 """Globs next to all that onnxbuild makes itself: they build, are up to date, and stay so."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -4,8 +4,6 @@ That build may end either way; the next one is right. Every third operation is t
 thirds' turn comes with ONNXBUILD_EVERY=1.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Relative paths in user code mean what they mean by hand, in the project's root."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

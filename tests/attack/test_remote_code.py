@@ -1,7 +1,5 @@
 """Models whose code comes with them: transformers copies it below the step's home, and what it copied counts."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A team's cache through the command: another machine finds what CI built, and no server makes a build wrong."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time
@@ -265,11 +263,7 @@ def test_a_server_that_is_down_is_one_line_and_what_is_not_uploaded_is_uploaded_
         ('url = "http://cache.example/x"', {}, "is not encrypted"),
         ('url = "https://me:secret@cache.example/x"', {}, "holds a password"),
         ('url = "https://cache.example/x"', {}, "no key is trusted"),
-        (
-            'url = "https://c.example/x"\ntrusted_keys = ["none.pub"]',
-            {},
-            "none.pub: No such file",
-        ),
+        ('url = "https://c.example/x"\ntrusted_keys = ["none.pub"]', {}, "none.pub: No such file"),
         (
             'url = "https://c.example/x"\ntrusted_keys = ["tiny.yaml"]',
             {},

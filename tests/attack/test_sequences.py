@@ -3,8 +3,6 @@
 ONNXBUILD_LIVES=1500 tries more of them than the suite has time for.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -1,7 +1,5 @@
 """What a launcher leaves blocked or ignored, and processes that are stopped: no run hangs."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -4,8 +4,6 @@ A run is as right as ever, or it ends with one clear sentence; after what that s
 See tests/cli/test_bad_input.py for read-only ones.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What a shell is set to and nobody declared: it reaches no step, or it enters the keys."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

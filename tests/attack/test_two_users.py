@@ -3,8 +3,6 @@
 The users are real ones: children of the test that gave up being root.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """What a step may not read, besides the files of the invalidation matrix; exit 5."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Where the kernel can't be asked: it is said, Python's own watch goes on, and `reproduce` finds the rest."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 Each program is built, is up to date, is edited, and runs again; what may not be read is refused by name.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

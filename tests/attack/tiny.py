@@ -1,7 +1,5 @@
 """A recipe as small as can be, of which every step ends in a tenth of a second."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.cli.conftest import HELPER, MODEL, RECIPE

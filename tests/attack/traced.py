@@ -4,8 +4,6 @@ Nothing in the child is replaced: the kernel runs its calls, or its caller gets 
 a full disk would have given.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -1,7 +1,5 @@
 """File permissions that bind even whoever runs the tests as root."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

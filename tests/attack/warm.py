@@ -5,8 +5,6 @@ children; only the interpreter and the frameworks are not started anew each time
 takes tenths of a second.
 """
 
-from __future__ import annotations
-
 import socket
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The benchmark of GPUs, as far as it goes without one: parts, libraries, refusals, and its figures on the CPU."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The Python API: what the command line does, callable."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """A whole graph with a store behind a store and steps that run on another machine."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A recipe that was read before is the same recipe, and any change that matters is seen."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import time

@@ -1,7 +1,5 @@
 """Read what a run leaves for CI as its readers do."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import pairwise
 from pathlib import Path

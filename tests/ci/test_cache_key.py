@@ -1,7 +1,5 @@
 """Which files the key of a CI's cache is made of."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from onnxbuild.building.request import Request

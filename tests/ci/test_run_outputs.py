@@ -1,8 +1,6 @@
 """What `run` leaves for CI: JUnit XML by a schema, annotations at the right lines, a summary that renders, a cache's key."""
 
 # ruff: noqa: F811 - fixtures are imported
-from __future__ import annotations
-
 import json
 import os
 import re

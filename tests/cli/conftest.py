@@ -1,7 +1,5 @@
 """Projects to run the command line on."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os
@@ -10,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 from unittest import mock
 
 import pytest
@@ -81,6 +80,9 @@ def heed_signals() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
+P = TypeVar("P", bound="Project")
+
+
 @dataclass
 class Result:
     """What a person saw."""
@@ -141,11 +143,14 @@ class Project:
 
 def make_project(folder: Path) -> Project:
     """A recipe, its model and a helper, in a folder that is made."""
-    made = Project(folder)
+    return _written(Project(folder), MODEL, HELPER)
+
+
+def _written(made: P, model: str, helper: str) -> P:
     made.write("pyproject.toml", "")
     made.write("tiny.yaml", RECIPE + QUICK)
-    made.write("models/tiny.py", MODEL)
-    made.write("models/helper.py", HELPER)
+    made.write("models/tiny.py", model)
+    made.write("models/helper.py", helper)
     return made
 
 
@@ -165,7 +170,7 @@ class CheapProject(Project):
         arguments = with_starts(arguments)
         out, err = io.StringIO(), io.StringIO()
         with (
-            _working_in(self.folder),
+            contextlib.chdir(self.folder),
             mock.patch.dict(os.environ, self.cache | (env or {})),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
@@ -175,24 +180,9 @@ class CheapProject(Project):
         return Result(code, out.getvalue(), err.getvalue())
 
 
-@contextlib.contextmanager
-def _working_in(folder: Path) -> Iterator[None]:
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
-
-
 def make_cheap_project(folder: Path) -> CheapProject:
     """The same of cheap kinds."""
-    made = CheapProject(folder)
-    made.write("pyproject.toml", "")
-    made.write("tiny.yaml", RECIPE + QUICK)
-    made.write("models/tiny.py", CHEAP_MODEL)
-    made.write("models/helper.py", CHEAP_HELPER)
-    return made
+    return _written(CheapProject(folder), CHEAP_MODEL, CHEAP_HELPER)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """What is made ahead of time, through the command line."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Which recipes a command means: a folder's, the project's own, those of pyproject.toml; and what is no recipe."""
 
-from __future__ import annotations
-
 import shlex
 
 import pytest

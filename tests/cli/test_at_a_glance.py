@@ -1,7 +1,5 @@
 """Short answers are given where a command line is plainly one, and left to click otherwise."""
 
-from __future__ import annotations
-
 import importlib
 
 import pytest

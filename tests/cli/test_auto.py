@@ -1,7 +1,5 @@
 """`mode: auto` and the fidelity section, through the command."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """Bad input through the real command: its exit code, one clear message, nothing half-written."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

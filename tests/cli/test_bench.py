@@ -1,7 +1,5 @@
 """`onnxbuild bench`: now, side by side, with models from elsewhere."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """`onnxbuild bench --against` programs of PyTorch: bundles, files of others, and what can't be compared."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """`onnxbuild cache`, on a store that a run has filled."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

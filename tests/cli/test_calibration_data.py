@@ -1,7 +1,5 @@
 """`calibration: {data: ...}` in each of its forms, through the command: good data and bad."""
 
-from __future__ import annotations
-
 import shutil
 
 import numpy as np

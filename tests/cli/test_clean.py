@@ -1,7 +1,5 @@
 """Whose the folders below out/ are: what is left over is named and removed, and names don't clash unseen."""
 
-from __future__ import annotations
-
 import json
 import shutil
 
@@ -32,7 +30,7 @@ def test_a_removed_variant_is_named_at_the_end_of_a_run_and_clean_removes_it(bui
     assert (seen.code, seen.err.splitlines()) == (
         0,
         [
-            "left over: artifacts/out/tiny/half (tiny.yaml no longer has it); to remove: onnxbuild clean",
+            "left over: artifacts/out/tiny/half (tiny.yaml no longer has it); to remove: onnxbuild clean"
         ],
     )
     assert left(built("run", "tiny.yaml").err) == left(seen.err)  # up to date, and still there

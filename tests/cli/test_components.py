@@ -1,7 +1,5 @@
 """A recipe of several models, in every verb: all of it, one component, a variant of one."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 

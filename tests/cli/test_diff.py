@@ -1,7 +1,5 @@
 """`onnxbuild diff`: the words that a user reads, of commits, variants, releases, folders and files."""
 
-from __future__ import annotations
-
 import html
 import json
 import os

@@ -1,7 +1,5 @@
 """`onnxbuild diff` where a gate fails: what it cost is said all the same, from reports and the model that was judged."""
 
-from __future__ import annotations
-
 import re
 import shutil
 

@@ -1,7 +1,5 @@
 """`doctor` gives each problem with the command that mends it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

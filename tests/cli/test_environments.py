@@ -1,7 +1,5 @@
 """Targets with an environment of their own, through the command."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Outputs of ids, from the table to `verify`."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

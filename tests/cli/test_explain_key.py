@@ -1,7 +1,5 @@
 """`explain` of a key at the command line, and of a recipe as before."""
 
-from __future__ import annotations
-
 from tests.explanation.test_key_page import GOAL
 
 

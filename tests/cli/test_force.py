@@ -1,7 +1,5 @@
 """`run --force STEP`: a step runs again though it is up to date, and says whether it gave the same bytes."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.cli.conftest import CHEAP_MODEL, CheapProject

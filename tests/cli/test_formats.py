@@ -1,7 +1,5 @@
 """`onnxbuild run` on a recipe with formats other than ONNX, and on one without ONNX."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

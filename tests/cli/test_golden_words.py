@@ -1,7 +1,5 @@
 """What a person reads of each promise of the terminal, all of it: through a pipe, and on 80 columns."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.golden_words import CASES, FOLDER, REAL, TABLES, text_of

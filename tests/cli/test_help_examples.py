@@ -1,7 +1,5 @@
 """The help of each verb begins with an example that works where it is asked for."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys

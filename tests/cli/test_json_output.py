@@ -1,7 +1,5 @@
 """`--json` of every verb: standard output holds JSON alone, valid by the verb's schema; errors, too."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

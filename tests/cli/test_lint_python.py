@@ -1,7 +1,5 @@
 """`lint` parses the Python that recipes name, and imports none of it."""
 
-from __future__ import annotations
-
 REPORTED = """\
 error: models/tiny.py:2:15: '(' was never closed
     return len(width

@@ -1,7 +1,5 @@
 """`onnxbuild lock` and `run --locked`: what is written down, and what is refused, by name."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """`onnxbuild log` of a step that printed much."""
 
-from __future__ import annotations
-
 import shutil
 
 LOG_BYTES, MEMORY_BYTES = 700 << 20, 600 << 20

@@ -1,7 +1,5 @@
 """Hundreds of recipes in one run: one graph, one summary."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A search over a model that some trials are not applicable to, through the command."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A recipe and variants that are called like steps, and a file that is called otherwise than its recipe."""
 
-from __future__ import annotations
-
 import json
 import shlex
 

@@ -1,7 +1,5 @@
 """Pipes, devices and folders where files belong; projects and surroundings that few people have."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """One failure is one message: the words that a person reads, on a terminal of 80 columns and without one."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.cli.conftest import Project, make_project

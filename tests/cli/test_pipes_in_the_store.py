@@ -1,7 +1,5 @@
 """A pipe in place of a file of the store: no command waits for a writer that never comes."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator
@@ -12,22 +10,20 @@ import pytest
 
 from onnxbuild.reporting.gather import LastRun, last_run
 
-PATIENCE_S = 300
-
 
 class WaitedError(BaseException):
     """It waited too long; no error that a command handles."""
 
 
 @contextmanager
-def _limited() -> Iterator[None]:
+def limited(patience_s: int) -> Iterator[None]:
     """End what waits for ever."""
 
     def end(*_: object) -> None:
         raise WaitedError
 
     before = signal.signal(signal.SIGALRM, end)
-    signal.alarm(PATIENCE_S)
+    signal.alarm(patience_s)
     try:
         yield
     finally:
@@ -45,7 +41,7 @@ def _limited() -> Iterator[None]:
 def test_no_command_waits_for_a_pipe(cheap, pattern, command, code):
     assert cheap.run().code == 0
     _replace(cheap.folder / "artifacts", pattern)
-    with _limited():
+    with limited(300):
         assert cheap(*command).code == code
 
 
@@ -55,7 +51,7 @@ def test_a_report_does_not_wait_for_a_run_whose_events_are_a_pipe(cheap):
     names = {"tiny:export"}
     assert last_run(store, cheap.folder, names).states == {"tiny:export": "run"}
     _replace(store, "runs/*/events.jsonl")
-    with _limited():
+    with limited(300):
         assert last_run(store, cheap.folder, names) == LastRun()
 
 

@@ -1,7 +1,5 @@
 """Builds wherever a project is and however the command is started."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

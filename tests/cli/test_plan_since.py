@@ -1,7 +1,5 @@
 """`plan --since`: the recipes that a commit can change, with the real git."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

@@ -1,7 +1,5 @@
 """The ways that every system has: no forks, no flock, no Landlock, no seccomp; and modules of POSIX that are not there."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Long work shows itself, and changes nothing."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

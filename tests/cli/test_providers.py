@@ -1,7 +1,5 @@
 """Targets that are not on this machine, through the command: skipped, required, up to date."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -3,8 +3,6 @@
 No step imports torch, so a step is cheap where it starts anew: `make test-portable` runs them on the portable path, too.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """`onnxbuild release`: what it writes, the same twice, and what it refuses."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

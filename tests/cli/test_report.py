@@ -1,7 +1,5 @@
 """`onnxbuild report`, and the page that a build leaves."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

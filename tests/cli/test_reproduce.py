@@ -1,7 +1,5 @@
 """`onnxbuild reproduce`: builds that must be the same elsewhere, and what each one that isn't depends on."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

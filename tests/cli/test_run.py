@@ -1,7 +1,5 @@
 """`onnxbuild run` on a real, small model: what runs after which edit, and what a user sees."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Sums that saturate on a target without VNNI: replayed on data, reported with the fix."""
 
-from __future__ import annotations
-
 import pytest
 
 pytestmark = pytest.mark.slow

@@ -1,7 +1,5 @@
 """The table of sensitive nodes, through the command."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """`session` through the command: found settings are locked, delivered, and build the same elsewhere."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

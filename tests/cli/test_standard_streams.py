@@ -1,7 +1,5 @@
 """Output that nobody reads, that is full or closed, or of another encoding; a working folder that was removed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

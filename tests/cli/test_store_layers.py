@@ -1,7 +1,5 @@
 """A private store above one that is only read; and one store that two users share."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Tables that are wider than the terminal."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.terminal.table import format_table

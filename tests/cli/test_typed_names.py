@@ -1,7 +1,5 @@
 """One name means one thing in every verb: `bert`, `bert:int8`, `recipes/llama.yaml:int8/quantize`."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

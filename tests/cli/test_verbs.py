@@ -1,7 +1,5 @@
 """plan, why, log, inspect: what they say of matrices, gates and damage."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

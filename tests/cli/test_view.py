@@ -1,7 +1,5 @@
 """`view`: a model's graph as a page or a picture, and what is said where that can't be."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

@@ -1,7 +1,5 @@
 """Weights in a file of their own, through every mode, by the real command: the way of large models."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -3,8 +3,6 @@
 The store's own memory may grow where a verb has to build: blobs, results, logs, the index.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 

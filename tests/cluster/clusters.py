@@ -1,7 +1,5 @@
 """A real Dask cluster: a scheduler and workers, each a process of its own that listens on loopback."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Slurm on one node, from Debian's packages, in a folder: a controller and a daemon on loopback, without munge."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """What `--executor` may say, and what is said of a slip."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.cluster.addresses import Slurm, read_executor

@@ -1,7 +1,5 @@
 """Whole builds by real commands on a real cluster: the bytes of a local build, whatever happens to workers."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

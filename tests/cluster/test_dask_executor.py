@@ -1,7 +1,5 @@
 """The driver's side, with a cluster that is a thread: refusals, losses, content that did not arrive."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 `ONNXBUILD_EDITS=30 ONNXBUILD_SEED=7 pytest tests/cluster/test_master_law.py` makes 30 edits of that seed.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

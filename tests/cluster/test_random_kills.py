@@ -3,8 +3,6 @@
 `ONNXBUILD_KILLS=20 ONNXBUILD_SEED=7 pytest tests/cluster/test_random_kills.py` tries 20 moments of that seed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """The worker's side, in this process: content from the remote store, and a project that differs."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

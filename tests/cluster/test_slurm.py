@@ -1,7 +1,5 @@
 """Steps as batch jobs of a real Slurm on one node: the bytes of a local build, and what happens to jobs that are killed."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 

@@ -1,7 +1,5 @@
 """The executor slurm on a machine without Slurm."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.cluster.slurm import _need_slurm

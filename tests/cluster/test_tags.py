@@ -1,7 +1,5 @@
 """Tags of workers: what they are by themselves, and which steps ask for one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

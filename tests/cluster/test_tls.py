@@ -1,7 +1,5 @@
 """docs/cluster.md on loopback: certificates, Dask's settings, and who has none stays outside."""
 
-from __future__ import annotations
-
 import subprocess
 
 import onnx

@@ -1,7 +1,5 @@
 """Two sides compared: what is said of verdicts, accuracy, variants and steps, and in which order."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What completes a command line: in this process, on recipes as people write them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The scripts in real shells: bash as it is called and at a terminal, zsh at a terminal, fish by its own question."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

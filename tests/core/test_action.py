@@ -1,7 +1,5 @@
 """What enters a key; expected keys are committed, so that none changes by accident."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

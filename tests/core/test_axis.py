@@ -1,7 +1,5 @@
 """Sizes that an axis takes, shapes with sums of axes, and the points that a model is tried at."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """One spelling for each value; an artifact is its kind, its paths and its contents."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

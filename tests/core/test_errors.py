@@ -1,7 +1,5 @@
 """Errors say what, where and what to type, and survive a process boundary."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

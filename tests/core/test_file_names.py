@@ -1,7 +1,5 @@
 """Names that a store says: those that stay below a folder are taken, all others are refused."""
 
-from __future__ import annotations
-
 import posixpath
 import tracemalloc
 

@@ -1,7 +1,5 @@
 """The graph, its order, and the families of what it delivers."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 from typing import get_args

@@ -1,7 +1,5 @@
 """Parameters parse from JSON, fill their defaults in, and say where they do not fit."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

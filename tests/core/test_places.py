@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from onnxbuild.core.places import for_people, inside_name, place_name, real_path
 
 FOLDERS = {place_name("model 1"): "/mnt/hub", place_name("root"): "/"}

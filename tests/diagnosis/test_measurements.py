@@ -1,7 +1,5 @@
 """Measurements of a diagnosis: nodes by their loss; the error of the model itself, and of what ONNX Runtime makes of it."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

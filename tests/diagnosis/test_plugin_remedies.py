@@ -1,7 +1,5 @@
 """Modes and gates of plug-ins get their remedies as this package's own do."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,10 +148,7 @@ MODE = Mode(
     kept_nodes=KeptNodes("own-thin", option="whole"),
 )
 GATE = Feature(
-    name="own",
-    kinds=(JUDGE,),
-    reports=judged,
-    diagnosis=DiagnosisHints(judges=("own-judge",)),
+    name="own", kinds=(JUDGE,), reports=judged, diagnosis=DiagnosisHints(judges=("own-judge",))
 )
 
 

@@ -1,7 +1,5 @@
 """Words of a diagnosis where nothing could be compared, or hardly anything was tried."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The name of a recipe is read back at one place."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Random graphs of fake steps and random edits of their world, and what a clean build of them gives."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from onnxbuild.core.graph import Graph

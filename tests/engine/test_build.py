@@ -1,7 +1,5 @@
 """The loop, on a world in memory."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest
@@ -9,13 +7,7 @@ import pytest
 from onnxbuild.core.action import NO_FILE, Observed
 from onnxbuild.core.decision import changed_observed
 from onnxbuild.core.errors import StepError, StoreError
-from onnxbuild.core.event import (
-    StepBlocked,
-    StepCached,
-    StepFailed,
-    StepStarted,
-    StepWaiting,
-)
+from onnxbuild.core.event import StepBlocked, StepCached, StepFailed, StepStarted, StepWaiting
 from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.engine.decide import current_state
 from onnxbuild.engine.schedule import Schedule, guess_bytes

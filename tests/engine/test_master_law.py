@@ -1,7 +1,5 @@
 """The master law: after any edits, an incremental build equals a clean one, and then rests."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The content that a build opens: what it delivers, and what goes into steps that run."""
 
-from __future__ import annotations
-
 from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.engine.plan import needed_artifacts, plan
 from tests.fakes.world import CATALOG, World, graph, step

@@ -1,7 +1,5 @@
 """Steps that are not applicable to a model: steps for which they are optional go on, those that need them fail."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from onnxbuild.core.action import ActionResult

@@ -1,7 +1,5 @@
 """The order in which the steps of many recipes start."""
 
-from __future__ import annotations
-
 from onnxbuild.core.graph import Graph, StepAddress
 from tests.fakes.world import FakeHost, World, step
 

@@ -1,7 +1,5 @@
 """A recipe in full is the same recipe: it lints, and its steps are the same."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`explain KEY`: the reference of each key, its example and its section of docs/recipe.md."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -7,8 +7,6 @@ parameters, inputs and what the user's callables give. For tests of what is done
 Models are callables that return text: `load()` of a recipe's model gives what its ONNX would be.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import itertools

@@ -1,7 +1,5 @@
 """Fakes of what comes next: a store behind a store, and an executor whose steps run on another machine."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Steps of a recipe's graph, run one after the other in the test's own process."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

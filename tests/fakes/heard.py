@@ -1,7 +1,5 @@
 """A sink that keeps what it is sent."""
 
-from __future__ import annotations
-
 from onnxbuild.core.event import Event
 
 

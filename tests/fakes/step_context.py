@@ -1,7 +1,5 @@
 """A StepContext on plain folders, for running a step inside the test's own process."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Folders to start in, and the command in the test's process; what it runs of the user's is a real child."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

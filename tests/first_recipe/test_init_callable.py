@@ -1,7 +1,5 @@
 """`init FILE.py:CALLABLE`: run in a fenced process; what it returned is asked, and guesses are tried."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 

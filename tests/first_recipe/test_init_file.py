@@ -1,7 +1,5 @@
 """`init MODEL.onnx`: the file says its recipe, which lints, builds, and is never put over another."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`init FOLDER` of a folder in Hugging Face's form: what it marks, and what it says of the outputs."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """`init` in an empty folder: a small whole project, whose first run passes."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

@@ -1,7 +1,5 @@
 """`init` of files that do not say all: they are run in a fenced process, and nothing is written if that fails."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """New files come all or not at all, and never over what is there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

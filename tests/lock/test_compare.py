@@ -1,7 +1,5 @@
 """Differences of locks: all of them, in the order in which they matter, under names to type."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from onnxbuild.core.action import NO_FILE
@@ -88,10 +86,7 @@ def test_a_list_that_grew_is_reported_as_a_whole():
 
 def test_what_is_missing_is_not_null_and_one_is_not_true():
     assert list(leaves({"a": None}, {})) == [("a", None, MISSING)]
-    assert list(leaves({"a": [1, 2]}, {"a": [1.0, True]})) == [
-        ("a[0]", 1, 1.0),
-        ("a[1]", 2, True),
-    ]
+    assert list(leaves({"a": [1, 2]}, {"a": [1.0, True]})) == [("a[0]", 1, 1.0), ("a[1]", 2, True)]
     assert list(leaves({"a": (1, "x")}, {"a": [1, "x"]})) == []
     assert [left for _, left, _ in leaves([True], [1])] == [True]
     more = replace(LOCK, resolved={"net": {"opset": 18, "axes": [{"max": 8}], "evil": None}})

@@ -1,7 +1,5 @@
 """A lock's file: read strictly, reported from other programs' files of that name."""
 
-from __future__ import annotations
-
 import tracemalloc
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Another output is explained only by what its step used."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from onnxbuild.core.action import Action, ActionResult, Listing, Observed

@@ -1,7 +1,5 @@
 """Libraries that tests compile, with the headers of ONNX Runtime, which its wheels don't have."""
 
-from __future__ import annotations
-
 import functools
 import os
 import shutil

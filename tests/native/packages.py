@@ -1,7 +1,5 @@
 """Bundles of models that hold each element type, with the reference that they are judged by."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The schemas of what verbs print: one for each, as they are committed, closed and documented."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A folder of installed distributions on this process's path, for one test."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Distributions on disk, as an installer leaves them, and projects with plug-ins of their own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 KIND = '''

@@ -1,7 +1,5 @@
 """Plug-ins are found, imported, and in the catalog, the schema and the keys; what changes is noticed."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """A faulty plug-in is one clear error that names the distribution and the file; the others work."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The plug-in that docs/plugins.md shows works as it is written."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

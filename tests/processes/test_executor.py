@@ -1,7 +1,5 @@
 """Steps as real children of a real fork server: limits, crashes, logs, surroundings, clean ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

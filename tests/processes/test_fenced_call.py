@@ -1,7 +1,5 @@
 """What is called in a fenced process writes its scratch folder alone, and reaches nobody."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Generators of random numbers start at the same place, whether their module was loaded before the step or by it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """An executor that is made when the first step needs it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from onnxbuild.core.ports import Done, Executor, Host, Job

@@ -1,7 +1,5 @@
 """How far a step is, on its way to the parent."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

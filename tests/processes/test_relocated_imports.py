@@ -1,7 +1,5 @@
 """Editable installations are found in a project's copy, whichever way they were installed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Steps in processes that are started anew: their end, and the end of a run that is stopped."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.adapters.portable import VARIABLE

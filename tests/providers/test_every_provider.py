@@ -1,7 +1,5 @@
 """What holds for each provider of the list: a new one is tested by being in it."""
 
-from __future__ import annotations
-
 import re
 from contextlib import closing
 from pathlib import Path

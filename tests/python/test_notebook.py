@@ -1,7 +1,5 @@
 """docs/notebook.ipynb runs from its first cell to its last in a real kernel; it is committed without outputs."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

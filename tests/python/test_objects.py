@@ -1,7 +1,5 @@
 """Builds, variants and metrics from Python: mappings, reprs, tables, completion; no step runs here."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import pickle

@@ -1,8 +1,6 @@
 """`.report()` of builds and variants: what is on the page, of several recipes, after a failure, from another folder."""
 
 # ruff: noqa: F811 - fixtures are imported
-from __future__ import annotations
-
 import re
 import subprocess
 from html import unescape

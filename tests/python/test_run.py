@@ -1,8 +1,6 @@
 """`onnxbuild.run` builds: in scripts, threads, coroutines, from other folders; its errors are the terminal's."""
 
 # ruff: noqa: F811 - fixtures are imported
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

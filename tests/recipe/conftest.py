@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -46,10 +44,7 @@ class Project:
     ) -> LoadedRecipes:
         file = self.write("recipes/demo.yaml", text)
         return load_recipes(
-            file,
-            project=self.folder,
-            overrides=overrides or {},
-            environment=environment or {},
+            file, project=self.folder, overrides=overrides or {}, environment=environment or {}
         )
 
     def recipe(self, text: str, overrides: Mapping[str, str] | None = None) -> Recipe:

@@ -1,7 +1,5 @@
 """The key `ahead_of_time`: what it takes, what it refuses."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.expansion.requested import AheadOfTimeOptions

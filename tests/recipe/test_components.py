@@ -1,7 +1,5 @@
 """A recipe of several models: what its components share, and what is wrong with one."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.core.recipe import ConnectedInput, Location
@@ -65,8 +63,7 @@ def test_components_and_what_they_share_may_be_a_bases(project):
 
 
 @pytest.mark.parametrize(
-    ("key", "opsets"),
-    [("opset", (20, 20)), ("components.decoder.opset", (17, 20))],
+    ("key", "opsets"), [("opset", (20, 20)), ("components.decoder.opset", (17, 20))]
 )
 def test_set_comes_before_all_that_components_have(project, key, opsets):
     assert tuple(each.opset for each in project.load(WHOLE, {key: "20"}).recipes) == opsets

@@ -1,7 +1,5 @@
 """The examples of docs/recipe.md are recipes that load."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The key `formats`: what it takes, what it refuses."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances

@@ -3,8 +3,6 @@
 PROVIDERS and MODES stand there for the names of all of them, so that a new one changes no sentence.
 """
 
-from __future__ import annotations
-
 import shutil
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`calibration.data` may be files, or the dummy inputs, instead of a callable."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.core.errors import RecipeErrors

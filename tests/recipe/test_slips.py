@@ -1,7 +1,5 @@
 """A slip in a recipe has a fault at its line, and a misspelt key one alone whose fix gives the recipe that was meant."""
 
-from __future__ import annotations
-
 import copy
 import shutil
 from collections.abc import Callable, Iterator
@@ -17,11 +15,7 @@ from tests.recipe.typed_fixes import typed
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 _MORE = ("minilm_search", "digits_pipeline", "bert", "openvino", "minilm_folder", "wine")
-NAMED = [
-    "digits",
-    "digits_keras",
-    *(pytest.param(name, marks=pytest.mark.slow) for name in _MORE),
-]
+NAMED = ["digits", "digits_keras", *(pytest.param(name, marks=pytest.mark.slow) for name in _MORE)]
 _OWN_NAMES = ("dummy_inputs", "dynamic_axes", "quantization", "outputs", "args", "rename")
 """Names below these are the user's own: another one is no fault."""
 

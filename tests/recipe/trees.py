@@ -1,7 +1,5 @@
 """Trees of small files for patterns to match."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """Types a fault's fix into the text of a recipe, as a person would who trusts it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

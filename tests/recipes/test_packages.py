@@ -1,7 +1,5 @@
 """A model of pictures, one of ids, a ready ONNX and one of texts, in every form of package, each run by what would run it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

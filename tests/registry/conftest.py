@@ -1,7 +1,5 @@
 """Artifacts to push, places to push to, and keys."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta

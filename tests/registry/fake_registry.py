@@ -1,7 +1,5 @@
 """A registry in this process, which can misbehave: the part of the distribution protocol that push and pull use."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """`onnxbuild push` and `pull`, as a person types them."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Authentication, redirects and TLS: who is sent a password, and what is said where it fails."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """User names and passwords: docker's config.json, and the command line."""
 
-from __future__ import annotations
-
 import base64
 import json
 

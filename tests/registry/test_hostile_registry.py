@@ -1,7 +1,5 @@
 """A registry that means harm: a pull ends in time, takes bounded memory and disk, and gives no password away."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import resource

@@ -1,7 +1,5 @@
 """OCI layouts: what others expect in the folder, several at a time, and what is no layout."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from concurrent.futures import ProcessPoolExecutor

@@ -1,7 +1,5 @@
 """Manifests: what they say, and what is refused of others' ones."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

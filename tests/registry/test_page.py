@@ -1,7 +1,5 @@
 """The commands of docs/registry.md, with a real registry and skopeo."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """Push and pull: the same bytes back, known blobs not sent again, and nothing half-there."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

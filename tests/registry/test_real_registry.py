@@ -3,8 +3,6 @@
 docker-registry, skopeo and oras come from tests/install_servers.sh; without one, tests are skipped by name, or fail; see tests/servers.py.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import signal

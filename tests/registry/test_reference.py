@@ -1,7 +1,5 @@
 """References as a person types them."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.core.errors import UsageError

@@ -1,7 +1,5 @@
 """A release is whole or absent, whatever happens while it is written."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -17,17 +15,10 @@ from onnxbuild.adapters.store.delivery import Blob
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, StoreError
 from onnxbuild.release.publish import publish
+from tests.adapters.store.test_delivery import files
 from tests.fakes.heard import Heard
 
 TREE = {"README.md": b"read", "variants/int8/model.onnx": b"weights"}
-
-
-def files(folder):
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def names(folder):

@@ -1,7 +1,5 @@
 """The order of releases, by their versions."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The bill of materials of a release that somebody else made."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A release's own list of checksums, which comes from others as all else in it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """JSON that somebody else wrote for a release."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.release_format.forms import json_bytes, read_json

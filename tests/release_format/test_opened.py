@@ -1,7 +1,5 @@
 """Archives that somebody else made: refused by their headers, before a file is written."""
 
-from __future__ import annotations
-
 import io
 import os
 import tarfile

@@ -4,8 +4,6 @@ A recorded file holds what the steps of a build wrote: JSON as it is, and of eac
 chosen. Build first: `onnxbuild run RECIPE --store STORE --set KEY=VALUE`.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from contextlib import closing

@@ -1,7 +1,5 @@
 """The pages of real recipes in a real browser: digits is built here, of the others what their steps reported is recorded."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

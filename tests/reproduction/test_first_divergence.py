@@ -1,7 +1,5 @@
 """Where two builds part: the first step, its peers, and what follows."""
 
-from __future__ import annotations
-
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.action import ActionResult, Observed
 from onnxbuild.core.artifact import Artifact

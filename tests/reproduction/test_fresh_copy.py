@@ -1,7 +1,5 @@
 """A copy of a project holds what was recorded, and links lead to the same as before."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

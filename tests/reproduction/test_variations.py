@@ -1,7 +1,5 @@
 """Each fresh build differs from ordinary ones in everything that must not matter."""
 
-from __future__ import annotations
-
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, clean_environment
 from onnxbuild.reproduction.variations import surroundings_of_round
 

@@ -1,7 +1,5 @@
 """What is made ahead of time, in the graph: its steps, its folders, what it leaves alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.catalog import CATALOG

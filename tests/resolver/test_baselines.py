@@ -1,7 +1,5 @@
 """What each frontend gives the benchmark to compare with, in the graph."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

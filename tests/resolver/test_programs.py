@@ -1,7 +1,5 @@
 """Formats other than ONNX in the graph: their steps, what they share, what they leave alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.core.digest import tagged_sha256

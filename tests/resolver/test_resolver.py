@@ -1,7 +1,5 @@
 """Recipes become one graph that shares every prefix that is equal."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.catalog import CATALOG

@@ -1,7 +1,5 @@
 """Tables of sensitive nodes: which variant gets which, measured on what."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.host.host import HostFacts

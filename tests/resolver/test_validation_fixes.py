@@ -1,7 +1,5 @@
 """What the gate's fix knows of a variant: its mode's options, and whether its tolerances are its own."""
 
-from __future__ import annotations
-
 from onnxbuild.host.host import HostFacts
 from onnxbuild.resolver import resolve
 from tests.written_recipes import loader

@@ -1,7 +1,5 @@
 """transformers' models with an encoder and a decoder, tiny, with seeded weights that give many different tokens."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

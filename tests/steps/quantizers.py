@@ -8,6 +8,7 @@ import onnx
 from onnxbuild.adapters.machine import host_facts
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.mode_steps.auto_options import without_auto
+from onnxbuild.onnxkit.data.calibration_data import DataParams
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.steps import (
     balance,
@@ -91,7 +92,7 @@ def rounded(case):
 
 
 def balanced(case):
-    case.source = case.step(balance.KIND, balance.BalanceParams(*case.data()), "balance")
+    case.source = case.step(balance.KIND, DataParams(*case.data()), "balance")
     return dynamic(case)
 
 
@@ -115,7 +116,7 @@ def weights_alone(case, hessians=None, **options):
 
 
 def gptq(case, **options):
-    params = hessians.HessianParams(*case.data(), samples=10, seed=0)
+    params = DataParams(*case.data(), samples=10, seed=0)
     found = case.step(hessians.KIND, params, "hessians", "hessians")
     return weights_alone(case, hessians=found, method="gptq", **options)
 

@@ -7,10 +7,11 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Axis, DummyInput, Entrypoint
+from onnxbuild.onnxkit.data.calibration_data import DataParams
 from onnxbuild.onnxkit.sensitivity.dynamic_rounding import quantizable_nodes
 from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.steps import quantize_dynamic, round_weights
-from onnxbuild.steps.balance import KIND, BalanceParams
+from onnxbuild.steps.balance import KIND
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value, weight
 from tests.steps import transformers
@@ -32,7 +33,7 @@ def data(name):
 
 
 def balanced(source, folder, *, name="calibration", inputs=TOKENS):
-    outcome, context = run_step(KIND, BalanceParams(data(name), inputs), folder, {"model": source})
+    outcome, context = run_step(KIND, DataParams(data(name), inputs), folder, {"model": source})
     report = json.loads((context.output("report") / "report.json").read_text())
     return outcome, context.output("model"), report
 
@@ -161,7 +162,7 @@ def test_a_fused_bert_with_attention_is_balanced(tmp_path):
     words = DummyInput("input_ids", "int64", ("batch", "sequence"), low=1, high=50)
     mask = DummyInput("attention_mask", "int64", ("batch", "sequence"), fill=1)
     _, fused = optimized(tiny_bert(tmp_path / "source"), tmp_path / "optimize", BERT)
-    params = BalanceParams(Entrypoint(DUMMY_DATA), (words, mask), AXES, samples=2)
+    params = DataParams(Entrypoint(DUMMY_DATA), (words, mask), AXES, samples=2)
     outcome, _ = run_step(KIND, params, tmp_path / "step", {"model": fused})
     assert operators(fused)["Attention"] == 2
     assert outcome.metrics["balanced_nodes"] == 4
@@ -171,7 +172,7 @@ def test_a_fused_bert_with_attention_is_balanced(tmp_path):
 def test_a_model_without_anything_to_balance_stays_as_it_is(tmp_path):
     x = (DummyInput("x", "float32", ("batch", 4)),)
     source = save(linear(), tmp_path / "source")
-    params = BalanceParams(Entrypoint(DUMMY_DATA), x, AXES, samples=2)
+    params = DataParams(Entrypoint(DUMMY_DATA), x, AXES, samples=2)
     outcome, context = run_step(KIND, params, tmp_path / "step", {"model": source})
     assert outcome.notes[0].startswith("nothing to balance")
     made = context.output("model") / "model.onnx"
@@ -205,7 +206,7 @@ def test_outliers_of_layers_in_a_row_pass_from_one_branch_to_the_next(tmp_path, 
     feeds = {"x": np.random.default_rng(0).standard_normal((32, 16)).astype(np.float32)}
     np.savez(tmp_path / "data.npz", **feeds)
     inputs = (DummyInput("x", "float32", ("n", 16)),)
-    params = BalanceParams(Entrypoint(FILE_DATA, files=("data.npz",)), inputs)
+    params = DataParams(Entrypoint(FILE_DATA, files=("data.npz",)), inputs)
     outcome, context = run_step(KIND, params, tmp_path / "step", {"model": source})
     assert outcome.metrics["branches"] == 2
     target = context.output("model")

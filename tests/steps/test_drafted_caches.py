@@ -1,7 +1,5 @@
 """Decoders whose config does not say their cache: `init` runs them once, and what it writes gives the tokens of generate."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

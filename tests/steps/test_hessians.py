@@ -3,9 +3,10 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.onnxkit.data.calibration_data import DataParams
 from onnxbuild.onnxkit.quantize.gptq import feedback_factor, read_factors
 from onnxbuild.steps import quantize_weights
-from onnxbuild.steps.hessians import KIND, HessianParams
+from onnxbuild.steps.hessians import KIND
 from onnxbuild.steps.quantize_weights import WeightOptions, WeightParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear
@@ -47,7 +48,7 @@ def data(tmp_path):
 
 
 def collected(source, folder, data, inputs, samples=100):
-    params = HessianParams(data, inputs, (), samples, 0)
+    params = DataParams(data, inputs, (), samples, 0)
     outcome, context = run_step(KIND, params, folder, {"model": source})
     return outcome, context.output("hessians")
 

@@ -1,7 +1,5 @@
 """A model of images and text as three components: the tokens of `generate` with no image, one and two."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Models in ORT format from elsewhere: taken as they are, or refused by name."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, replace
 from pathlib import Path

@@ -213,10 +213,7 @@ def test_a_spectrogram_is_that_of_a_fourier_transform(tmp_path):
     )
     inputs = (DummyInput("m", "float32", ("batch", 80, "frames")),)
     asked = pipeline(
-        [
-            {"audio": {"name": "sound", "max_size": 4000, "example_size": 2000}},
-            {"log_mel": {}},
-        ]
+        [{"audio": {"name": "sound", "max_size": 4000, "example_size": 2000}}, {"log_mel": {}}]
     )
     folder, raw, axes = merged(tmp_path, asked, made, inputs, (BATCH, Axis("frames", 1, 99, 9)))
     assert {each.name for each in axes} == {"batch", "sound_samples"}

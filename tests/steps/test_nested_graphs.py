@@ -161,10 +161,11 @@ def test_gptq_rounds_matrices_that_are_all_in_branches(tmp_path):
     case = Case(tmp_path, *siblings(last=False))
     assert case.cosine(gptq(case, bits=8)) > 0.999
     entry, inputs, axes = case.data()
+    from onnxbuild.onnxkit.data.calibration_data import DataParams
     from onnxbuild.steps import hessians
     from tests.fakes.step_context import run_step
 
-    params = hessians.HessianParams(entry, inputs, axes, 10, 0)
+    params = DataParams(entry, inputs, axes, 10, 0)
     outcome, _ = run_step(hessians.KIND, params, tmp_path / "again", {"model": case.source})
     assert outcome.metrics["values"] == 1  # x, which both branches multiply first
     assert any(

@@ -1,6 +1,5 @@
+import contextlib
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -43,12 +42,8 @@ def calibrated_digits(folder, samples=100):
 def calibrated_once(tmp_path_factory):
     """The digits network, prepared, and its ranges."""
     folder = tmp_path_factory.mktemp("digits")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
+    with contextlib.chdir(folder):
         return calibrated_digits(folder)
-    finally:
-        os.chdir(before)
 
 
 def quantized(source, calibration, folder, **options):

@@ -18,6 +18,7 @@ import pytest
 import pytest
 
 from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
+from onnxbuild.onnxkit.data.calibration_data import DataParams
 from onnxbuild.steps import (
     balance, calibrate, convert_fp16, hessians, optimize, preprocess, quantize_dynamic,
     quantize_static, quantize_weights, round_weights,
@@ -46,7 +47,7 @@ made("fp16", convert_fp16.KIND, convert_fp16.Fp16Params(convert_fp16.Fp16Options
 dynamic = quantize_dynamic.DynamicOptions(reduce_range=False)
 made("dynamic", quantize_dynamic.KIND, quantize_dynamic.DynamicParams(dynamic), model=bert)
 drawn = dict(data=Entrypoint(DUMMY_DATA), inputs=(words, mask), axes=axes, samples=4)
-even = made("balance", balance.KIND, balance.BalanceParams(**drawn), model=bert)
+even = made("balance", balance.KIND, DataParams(**drawn), model=bert)
 made("round", round_weights.KIND, round_weights.RoundParams(**drawn), model=even)
 weights = quantize_weights.WeightOptions(method="hqq", op_types=("MatMul", "Gather"))
 made("weights", quantize_weights.KIND, quantize_weights.WeightParams(weights), model=bert)
@@ -56,7 +57,7 @@ ready = made(
 image = DummyInput("image", "float32", ("batch", 1, 8, 8))
 data = Entrypoint(f"{sys.argv[2]}:calibration")
 errors = made(
-    "hessians", hessians.KIND, hessians.HessianParams(data, (image,), (), 20, 0), "hessians",
+    "hessians", hessians.KIND, DataParams(data, (image,), (), 20, 0), "hessians",
     model=sources / "digits",
 )
 gptq = quantize_weights.WeightOptions(method="gptq")

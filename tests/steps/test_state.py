@@ -1,7 +1,5 @@
 """Decoders with their caches, from the module to tokens; and graphs that are wrong in one place, which the gates catch."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace
@@ -567,9 +565,7 @@ def test_a_cache_that_differs_from_the_declared_one_is_printed(
 
 
 @pytest.mark.slow
-def test_sizes_beyond_the_models_positions_are_refused_with_the_size_to_write(
-    tmp_path,
-):
+def test_sizes_beyond_the_models_positions_are_refused_with_the_size_to_write(tmp_path):
     made = built(tmp_path, "gpt2")
     made.axes = (*AXES[:2], Axis("past", 0, 500, 5))
     with pytest.raises(

@@ -1,7 +1,5 @@
 """The search, a profile and what is settled, on a real model in a real ONNX Runtime."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

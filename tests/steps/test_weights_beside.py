@@ -8,6 +8,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
+from onnxbuild.onnxkit.data.calibration_data import DataParams
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.model.opsets import checker_faults
 from onnxbuild.onnxkit.sessions.open import open_session
@@ -169,7 +170,7 @@ def test_static(tmp_path, sources, method):
 def test_weights_in_few_bits(tmp_path, sources, method):
     inputs = {}
     if method == "gptq":
-        one, _ = both(hessians.KIND, hessians.HessianParams(**DUMMY), sources, tmp_path)
+        one, _ = both(hessians.KIND, DataParams(**DUMMY), sources, tmp_path)
         inputs = {"hessians": (one("hessians"), one("hessians"))}
     options = quantize_weights.WeightOptions(
         method=method, op_types=("MatMul", "Gemm", "Gather"), block_size=16
@@ -180,7 +181,7 @@ def test_weights_in_few_bits(tmp_path, sources, method):
 
 
 def test_balance(tmp_path, sources):
-    one, two = both(balance.KIND, balance.BalanceParams(**DUMMY), sources, tmp_path)
+    one, two = both(balance.KIND, DataParams(**DUMMY), sources, tmp_path)
     assert_same_model(one("model"), two("model"))
 
 

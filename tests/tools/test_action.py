@@ -3,8 +3,6 @@
 The steps of other actions (setup-python, cache, upload-artifact) need GitHub; of them only the inputs are checked.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

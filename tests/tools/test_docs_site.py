@@ -1,7 +1,5 @@
 """The site of the docs: all pages in its menu, every link and anchor leads somewhere, nothing is asked of another server."""
 
-from __future__ import annotations
-
 import os
 import posixpath
 import re

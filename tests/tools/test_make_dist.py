@@ -4,8 +4,6 @@ The three installers take the packages that pip is set up to take: its `find-lin
 the build without CUDA where one is to be had.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import io
 import os

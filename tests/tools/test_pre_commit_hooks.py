@@ -1,7 +1,5 @@
 """The hooks of this repository, by pre-commit itself, in a scratch repository that takes them from here."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

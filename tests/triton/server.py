@@ -1,7 +1,5 @@
 """A real Triton core on a model repository; its ONNX Runtime backend is stood in for by backend.py."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

@@ -1,7 +1,5 @@
 """A signed release, and the ways to look at it and to alter it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
@@ -24,9 +22,7 @@ PROVENANCE = "provenance.intoto.json"
 
 def write_keys(folder: Path, name: str, key) -> None:
     private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     public = key.public_key()
     (folder / f"{name}.pem").write_bytes(private)

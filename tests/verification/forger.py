@@ -1,7 +1,5 @@
 """Somebody who knows how releases are made, and has no key: all but the signature is forged to fit."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -6,8 +6,6 @@
 Each is unsigned, and consistent in all else: lock, checksums, provenance, bill, README.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -65,10 +63,7 @@ def brings_its_own_recipe(release: Path, witness: Path) -> None:
     forged.sum()
 
 
-ATTACKS = {
-    "overwrites-a-file": overwrites_a_file,
-    "brings-its-own-recipe": brings_its_own_recipe,
-}
+ATTACKS = {"overwrites-a-file": overwrites_a_file, "brings-its-own-recipe": brings_its_own_recipe}
 
 if __name__ == "__main__":
     ATTACKS[sys.argv[2]](Path(sys.argv[1]), Path(sys.argv[3]))

@@ -1,7 +1,5 @@
 """One thing in a release that is not as it was: a JSON value, a path, bytes, a node of a model."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

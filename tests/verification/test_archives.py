@@ -1,7 +1,5 @@
 """A release as it is handed over: archives in other bytes, hostile ones, and what is none."""
 
-from __future__ import annotations
-
 import errno
 import io
 import shutil

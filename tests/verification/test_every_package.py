@@ -1,7 +1,5 @@
 """Packages of all formats in one release: damaged, forged and swapped ones are found, sound ones run."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

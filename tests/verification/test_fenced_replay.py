@@ -1,7 +1,5 @@
 """In depth: a model, its settings and its golden files do no harm even where nobody has looked at them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

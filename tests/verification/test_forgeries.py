@@ -1,7 +1,5 @@
 """Whatever somebody does to the files of a release is named."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from pathlib import Path

@@ -3,8 +3,6 @@
 For 30 seconds; ONNXBUILD_FUZZ_S=600 takes longer.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import itertools

@@ -1,7 +1,5 @@
 """Releases that attack whoever checks them: refused by name, and nothing outside is touched."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import uuid

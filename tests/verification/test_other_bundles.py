@@ -1,7 +1,5 @@
 """Programs other than ONNX and what is made ahead of time, in a release: whole, run again, attacked."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Packages in a release: run again, and one that was swapped, cut or replaced is found."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """A pipeline in a release: run again on its raw inputs, and a tampered one found."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A rebuild says why bytes are not the same every time, as the step kind says it."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.catalog import CATALOG

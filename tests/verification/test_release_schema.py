@@ -1,7 +1,5 @@
 """What a release says of itself: read strictly, and refused by name."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

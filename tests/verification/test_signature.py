@@ -1,7 +1,5 @@
 """Signatures: none, damaged, or made with another key."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """`onnxbuild verify` on a sound release: looked at, run again, built again."""
 
-from __future__ import annotations
-
 import re
 import shutil
 

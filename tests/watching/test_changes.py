@@ -1,7 +1,5 @@
 """Saves as editors make them, new files, and what is no change."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The screen of `watch` on terminals of several heights: what moved is seen, and the keys."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """`onnxbuild watch`, as a real process: on a terminal, and without one."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

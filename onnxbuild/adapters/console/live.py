@@ -1,10 +1,7 @@
 """The live display on a terminal: what ended above, what runs now below, with its bar and its time."""
 
-from __future__ import annotations
-
 import time
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -13,12 +10,7 @@ from rich.text import Text
 
 from onnxbuild.adapters.console.meter import InProgress, StepsInProgress, bar, last_time
 from onnxbuild.adapters.console.words import Words
-from onnxbuild.core.event import (
-    Event,
-)
-
-if TYPE_CHECKING:
-    from typing import Self
+from onnxbuild.core.event import Event
 
 _STYLES = {"done": "green", "FAILED": "bold red", "blocked": "yellow", "note": "cyan"}
 _MOST_NAME = 32
@@ -84,13 +76,8 @@ class LiveDisplay:
         self._live.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._live.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
 
     def emit(self, event: Event) -> None:
         """Take one event."""

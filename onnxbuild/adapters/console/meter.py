@@ -1,7 +1,5 @@
 """Describe how far a step or a run is: a bar, the count, the rate, the time left."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Event sinks: JSON lines, plain text, and several at once."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -11,11 +9,7 @@ from typing import TextIO
 from onnxbuild.adapters.console.meter import InProgress, StepsInProgress, duration, last_time
 from onnxbuild.adapters.console.words import Words
 from onnxbuild.adapters.disk.atomic_files import make_folder, share, store_error
-from onnxbuild.core.event import (
-    Event,
-    RunStarted,
-    StepProgress,
-)
+from onnxbuild.core.event import Event, RunStarted, StepProgress
 from onnxbuild.core.ports import EventSink
 
 LONG_S = 30.0

@@ -1,7 +1,5 @@
 """Use standard input, output and error even if they are closed, full, or of another encoding."""
 
-from __future__ import annotations
-
 import codecs
 import os
 import select

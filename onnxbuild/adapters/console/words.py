@@ -1,7 +1,5 @@
 """Describe a run to a person: one line a step, one message a failure."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Sequence

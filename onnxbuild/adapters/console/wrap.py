@@ -1,7 +1,5 @@
 """Wrap sentences to the width of a terminal, at words; commands stay whole, so that they can be copied."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -4,8 +4,6 @@ Files and folders in a folder that its group may write are opened to the group, 
 (as git's core.sharedRepository does), so that two users of a group can share a store.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import itertools

@@ -3,8 +3,6 @@
 A process that ends, however it does, gives them up, as with flock. Source: https://sqlite.org/lockingv3.html.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sqlite3

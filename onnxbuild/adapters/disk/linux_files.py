@@ -1,7 +1,5 @@
 """Exchange and clone files as Linux can; copy where it can't."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import hashlib

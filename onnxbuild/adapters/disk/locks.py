@@ -4,8 +4,6 @@ Which of the two depends on the system alone, never on ONNXBUILD_PORTABLE: SQLit
 other, and all processes that use a store have to exclude each other.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -1,7 +1,5 @@
 """Resolve paths as the kernel does, and report the links on the way."""
 
-from __future__ import annotations
-
 import os
 
 _LINKS_MAX = 40  # the kernel's own limit

@@ -4,8 +4,6 @@ A Unix socket's path has room for 107 characters, and multiprocessing and PyTorc
 folder of temporary files: below a deep project their workers would hang, or fail.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

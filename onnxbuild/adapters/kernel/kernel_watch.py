@@ -5,8 +5,6 @@ that it starts, opens, executes, lists or looks for, whatever the language of th
 system is exempt, by a flag that the kernel ignores: Python's own watch records it more precisely, by name.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import functools

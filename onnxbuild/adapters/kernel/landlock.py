@@ -3,8 +3,6 @@
 Source: landlock(7) and linux/landlock.h. The structures and numbers are the kernel's ABI.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

@@ -4,8 +4,6 @@ Source: seccomp(2), seccomp_unotify(2), linux/seccomp.h, linux/filter.h, linux/a
 numbers are the kernel's ABI.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -1,7 +1,5 @@
 """Record which paths a step's processes opened, executed, listed and looked for, as the kernel reports it."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat
@@ -211,13 +209,7 @@ class AccessLog:
         }
 
     def note(
-        self,
-        path: str,
-        access: Access,
-        *,
-        follows: bool,
-        by_step: bool,
-        who: Callable[[], str],
+        self, path: str, access: Access, *, follows: bool, by_step: bool, who: Callable[[], str]
     ) -> int:
         """Note that a path is about to be used.
 
@@ -240,13 +232,7 @@ class AccessLog:
         return verdict
 
     def _note(
-        self,
-        path: str,
-        access: Access,
-        *,
-        follows: bool,
-        by_step: bool,
-        who: Callable[[], str],
+        self, path: str, access: Access, *, follows: bool, by_step: bool, who: Callable[[], str]
     ) -> int:
         if is_bytecode(path) or self._is_plain_software(path, access, by_step=by_step):
             return 0

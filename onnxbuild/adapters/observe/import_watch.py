@@ -1,7 +1,5 @@
 """Record the imports of user code: names looked for, sources compiled, modules asked for, packages."""
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import importlib

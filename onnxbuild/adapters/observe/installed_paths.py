@@ -1,7 +1,5 @@
 """Recognize paths of installed software in a step's own process: using them need not be reported."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from pathlib import PurePath

@@ -1,7 +1,5 @@
 """Merge what Python's import system recorded of a step with what the kernel reported of all its processes."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

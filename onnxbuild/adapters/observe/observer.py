@@ -1,7 +1,5 @@
 """Record what a step's user code uses: opened files, listed folders, imports."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

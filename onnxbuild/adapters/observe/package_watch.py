@@ -1,7 +1,5 @@
 """Record which installed packages user code uses, imported or asked about, absence included."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import os

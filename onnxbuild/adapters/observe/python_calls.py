@@ -3,8 +3,6 @@
 An audit hook would know, too; Python calls it so often that a cold export takes 7 % longer.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from typing import Any

@@ -5,8 +5,6 @@ look for is known more exactly here, in the step's own process: names that were 
 folders, syntax trees instead of bytes. Processes that the step starts have no such excuse.
 """
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import importlib

@@ -1,7 +1,5 @@
 """Files that have the name of a module already loaded, which a fresh interpreter would import."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Functions that stand in for those of Python in a step's process, and look like them."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Callable

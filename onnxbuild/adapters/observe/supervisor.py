@@ -5,8 +5,6 @@ the path between the two would deceive it; that takes intent, and the fence is n
 Being the ancestor of all that steps start, it may read their memory also where Yama restricts that.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import json

@@ -1,7 +1,5 @@
 """Recognize paths that belong to the machine and are no input of a step."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

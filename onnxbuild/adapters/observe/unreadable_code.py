@@ -1,7 +1,5 @@
 """Refuse imports from folders that a step may not read: plain Python would import from there."""
 
-from __future__ import annotations
-
 import importlib.machinery
 import os
 import shlex

@@ -1,16 +1,10 @@
 """Garbage collection of a shared store: old records go, then the blobs that no record needs that stays."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from onnxbuild.adapters.remote.client import Client, StoredObject
-from onnxbuild.adapters.remote.signed_records import (
-    RECORD_BYTES_MAX,
-    RECORDS,
-    blobs_of_signed,
-)
+from onnxbuild.adapters.remote.signed_records import RECORD_BYTES_MAX, RECORDS, blobs_of_signed
 from onnxbuild.adapters.store.garbage import KeptRecord, longest_unused
 from onnxbuild.core.errors import StoreError
 

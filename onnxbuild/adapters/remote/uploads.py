@@ -1,7 +1,5 @@
 """Upload results in the background: blobs first, the signed record last."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter, deque

@@ -1,7 +1,5 @@
 """Find out which code makes a call, from the frames above an audit hook."""
 
-from __future__ import annotations
-
 import inspect
 import linecache
 import logging

@@ -1,7 +1,5 @@
 """Find the file that an error is about, where the library that raised it does not say."""
 
-from __future__ import annotations
-
 import dis
 import os
 import re

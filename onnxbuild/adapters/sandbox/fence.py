@@ -1,7 +1,5 @@
 """The files that a step may read and write: declared files, Python sources, installed software, its scratch."""
 
-from __future__ import annotations
-
 import importlib.machinery
 import os
 import sys

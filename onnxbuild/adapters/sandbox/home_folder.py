@@ -4,8 +4,6 @@ So whatever libraries look for at their usual place, such as a Hugging Face cach
 it is declared; what is not is not there, and the real home's path can't get into an output.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable

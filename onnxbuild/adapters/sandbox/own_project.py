@@ -6,8 +6,6 @@ new file is written into the mirror, which goes with the job. Declared files tha
 above the project have their places, too.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from pathlib import Path

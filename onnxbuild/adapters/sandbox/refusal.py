@@ -1,7 +1,5 @@
 """Find the file that the recipe does not declare, from an exception deep inside user code."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """Report an exception that the user's code did not catch: a traceback in the log, and one sentence."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

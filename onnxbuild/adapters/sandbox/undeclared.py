@@ -1,7 +1,5 @@
 """The error for files that a step read and the recipe does not declare: all that are known, and the line to write."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """Folders and files that are handed over: whole or absent, with modes that no umask changes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -174,9 +172,7 @@ def _write(path: Path, content: Content) -> None:
 def damaged(blob: Blob) -> StoreError:
     """The error for a blob that is not what it should be."""
     return StoreError(
-        "a blob is damaged in the store",
-        where=str(blob.path),
-        fix="run again: it will be rebuilt",
+        "a blob is damaged in the store", where=str(blob.path), fix="run again: it will be rebuilt"
     )
 
 

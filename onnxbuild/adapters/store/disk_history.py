@@ -1,7 +1,5 @@
 """Remember what each step's name was last built from, in the index."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The store on disk: immutable blobs by content, action records as the commit point."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

@@ -8,8 +8,6 @@ Where the filesystem can't exchange, the predecessor is renamed to `old` first. 
 then leaves no visible folder until the next run puts `old` back.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

@@ -1,7 +1,5 @@
 """Garbage collection: what no recent run used goes, then what was used longest ago."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 import time

@@ -1,7 +1,5 @@
 """Looking after the store: notes of runs, and what is damaged."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence

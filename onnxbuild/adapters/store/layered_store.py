@@ -1,7 +1,5 @@
 """A store on disk with others below it that are only read: what a hit needs is copied from them, and kept."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

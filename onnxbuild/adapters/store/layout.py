@@ -1,7 +1,5 @@
 """Folders of a store, and whether a folder is one or may become one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from onnxbuild.core.errors import StoreError

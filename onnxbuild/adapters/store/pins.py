@@ -1,7 +1,5 @@
 """Pinned results: what a release was made of, kept whatever its age."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Folders of runs: their ids, reports and logs; which stay, and what killed runs left behind."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -74,11 +72,7 @@ def _is_in_project(file: str) -> bool:
 
 
 def drop_old_runs(
-    root: Path,
-    *,
-    slack: int = SLACK,
-    without: Collection[str] = (),
-    dry_run: bool = False,
+    root: Path, *, slack: int = SLACK, without: Collection[str] = (), dry_run: bool = False
 ) -> tuple[int, int]:
     """Keep the logs of the last 50 runs, and of the last 30 days' up to 200.
 

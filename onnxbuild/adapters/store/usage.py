@@ -1,7 +1,5 @@
 """Measure the space that a store takes, and how often results were there when they were wanted."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from onnxbuild.adapters.store.housekeeping import (
 from onnxbuild.adapters.store.layered_store import BaseLayer
 from onnxbuild.adapters.store.pins import pins
 from onnxbuild.core.errors import StoreError
+from onnxbuild.output.store import HeldBelowRecord
 from onnxbuild.regular_files import open_regular
 
 EVENTS_FILE = "events.jsonl"
@@ -124,33 +123,22 @@ def collect_stats(store: DiskStore, index: Index) -> Stats:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class HeldBelow:
-    """A store below another one, and what it holds.
-
-    Attributes:
-        store: Its folder.
-        results: How many results.
-        blobs: How many files.
-        blob_bytes: Their size.
-        trouble: Why it is not used; empty if it is.
-    """
-
-    store: str
-    results: int
-    blobs: int
-    blob_bytes: int
-    trouble: str
-
-
-def held_by(base: BaseLayer) -> HeldBelow:
+def held_by(base: BaseLayer) -> HeldBelowRecord:
     """Count what a store below another one holds; nothing is written there."""
     try:
         sizes = list(map(size_now, blobs_of(base.root)))
         results = sum(1 for _ in records_below(base.root))
     except StoreError as error:
-        return HeldBelow(str(base.root), 0, 0, 0, error.what)
-    return HeldBelow(str(base.root), results, len(sizes), sum(sizes), base.trouble)
+        results, sizes, trouble = 0, [], error.what
+    else:
+        trouble = base.trouble
+    return {
+        "store": str(base.root),
+        "results": results,
+        "blobs": len(sizes),
+        "blob_bytes": sum(sizes),
+        "trouble": trouble,
+    }
 
 
 def hit_rates(root: Path, last: int) -> HitRates:

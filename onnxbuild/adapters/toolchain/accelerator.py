@@ -4,8 +4,6 @@ Engines hold for one model of GPU, one driver and one TensorRT (NVIDIA's TensorR
 on version and hardware compatibility): files record all three.
 """
 
-from __future__ import annotations
-
 import glob
 import os
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Find installed distributions, the files that they own, and a digest of each."""
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Keep environments of lists as long as they are used: a lock during a build, a date for afterwards."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Environments: of targets, of models' frameworks, of npm's packages: where each is, and what is installed there."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The state of files, import folders and installed packages, as keys see it."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time

@@ -1,7 +1,5 @@
 """Additions to the import path by PYTHONPATH and the user site; read on every run, so it imports next to nothing."""
 
-from __future__ import annotations
-
 import os
 import site
 import sys

@@ -1,7 +1,5 @@
 """Find which entries of a folder can be imported, and under which name."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys

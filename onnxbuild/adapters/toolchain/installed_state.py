@@ -1,7 +1,5 @@
 """Digests of installed software other than single packages: all packages, entry points, copied modules."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

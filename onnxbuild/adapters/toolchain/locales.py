@@ -1,7 +1,5 @@
 """The locales that this machine has."""
 
-from __future__ import annotations
-
 import subprocess
 
 _TELLING = ("tr_TR", "de_DE", "fa_IR", "ja_JP")  # i and I, the comma, digits, the calendar

@@ -1,7 +1,5 @@
 """Node and npm: the program, and the lists of packages that recipes name."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

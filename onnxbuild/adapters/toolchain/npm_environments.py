@@ -1,7 +1,5 @@
 """Folders with node_modules made from lists: made once, whole or not at all."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

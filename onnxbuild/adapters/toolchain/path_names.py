@@ -1,7 +1,5 @@
 """Name paths in records: relative to the project, or to a named folder."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Count packages that were loaded before a step as if the step had loaded them itself."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable

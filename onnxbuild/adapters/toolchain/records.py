@@ -1,7 +1,5 @@
 """Find the files of an installed distribution, by its RECORD or without one."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Find the folders of installed software; files in them count by the distributions that own them."""
 
-from __future__ import annotations
-
 import os
 import sys
 import sysconfig

@@ -1,7 +1,5 @@
 """Digest Python sources by their syntax trees: comments and layout do not count."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import sys

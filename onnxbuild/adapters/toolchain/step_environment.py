@@ -1,7 +1,5 @@
 """The surroundings of a step: the variables that it sees, the cores that it may use."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Tools of steps that are no distribution: the C++ compiler, other programs, ONNX Runtime's headers."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

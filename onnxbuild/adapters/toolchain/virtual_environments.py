@@ -1,7 +1,5 @@
 """Virtual environments made from lists of pinned requirements: made once, whole or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import json

@@ -3,8 +3,6 @@
 A new process has loaded nothing that could be stale: it builds as `onnxbuild run` does.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

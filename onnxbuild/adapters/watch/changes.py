@@ -1,7 +1,5 @@
 """Find which of some files and folders have changed, by their stat: works on every system and filesystem."""
 
-from __future__ import annotations
-
 import os
 import stat
 import time

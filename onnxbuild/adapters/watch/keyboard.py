@@ -1,16 +1,10 @@
 """Keys as they are pressed, where standard input is a terminal."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select
 import sys
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from typing import Self
+from typing import Any, Self
 
 
 class Keyboard:
@@ -31,12 +25,7 @@ class Keyboard:
                 tty.setcbreak(number)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._before is not None:
             import termios
 

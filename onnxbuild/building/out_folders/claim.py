@@ -1,7 +1,5 @@
 """Keep two recipes of one name from overwriting each other's folders, and note whose each folder is."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path

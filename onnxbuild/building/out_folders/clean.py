@@ -1,7 +1,5 @@
 """Remove the folders below out/ whose recipe or variant is gone, and nothing that a user put there."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shlex

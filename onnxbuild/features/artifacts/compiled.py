@@ -1,7 +1,5 @@
 """`compiled`: ONNX with the nodes that a provider has compiled already (EPContext)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.core.graph import OutputRef

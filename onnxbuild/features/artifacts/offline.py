@@ -1,7 +1,5 @@
 """`offline`: ONNX with the graph optimizations of ONNX Runtime done that hold on any CPU."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 

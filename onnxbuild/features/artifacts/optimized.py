@@ -1,7 +1,5 @@
 """`optimized`: ONNX with all that ONNX Runtime does at load done already, for this very CPU."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from onnxbuild.core.graph import OutputRef

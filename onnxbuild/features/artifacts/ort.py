@@ -1,7 +1,5 @@
 """`ort`: ONNX Runtime's own format, for its reduced builds on phones and boards."""
 
-from __future__ import annotations
-
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Variant
 from onnxbuild.expansion.artifacts import add_ort_model

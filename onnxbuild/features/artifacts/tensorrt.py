@@ -1,7 +1,5 @@
 """`tensorrt`: TensorRT's engines and timing cache, for this very GPU, driver and TensorRT."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.core.graph import OutputRef

@@ -1,7 +1,5 @@
 """`aotinductor`: the exported program, compiled to a shared library for this machine's CPU."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.core.graph import OutputRef, StepAddress

@@ -1,7 +1,5 @@
 """`torch-export`: an exported program (.pt2), for newer PyTorch and ExecuTorch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.core.graph import OutputRef

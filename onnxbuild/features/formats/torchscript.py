@@ -1,7 +1,5 @@
 """`torchscript`: a traced or scripted program, for LibTorch and for older PyTorch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.core.graph import OutputRef, StepAddress

@@ -1,7 +1,5 @@
 """XGBoost and LightGBM: trained classifiers, regressors and Boosters, converted by onnxmltools and held against themselves."""
 
-from __future__ import annotations
-
 from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.frontend_steps.converted import estimator_frontend
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM, XGBOOST

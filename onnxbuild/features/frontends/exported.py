@@ -1,7 +1,5 @@
 """An exported program: `model: {exported: FILE.pt2}`, converted to ONNX and held against itself."""
 
-from __future__ import annotations
-
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
 from onnxbuild.expansion.model_source import ModelSource

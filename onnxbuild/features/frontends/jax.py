@@ -1,7 +1,5 @@
 """JAX: a function, or a function and its parameters, converted by jax2onnx and held against JAX."""
 
-from __future__ import annotations
-
 import ast
 import warnings
 from collections.abc import Iterator
@@ -38,10 +36,7 @@ def _draft(file: Path, name: str) -> Draft | None:
     if names is None:
         return None
     inputs = {each: {"dtype": "float32", "shape": [BATCH, 1]} for each in names or ("x",)}
-    recipe = {
-        "dummy_inputs": inputs,
-        "dynamic_axes": completed_axes([[BATCH]], {}),
-    }
+    recipe = {"dummy_inputs": inputs, "dynamic_axes": completed_axes([[BATCH]], {})}
     hole = f"type and shape of what {name}'s function takes"
     return Draft(
         recipe,

@@ -30,6 +30,7 @@ from onnxbuild.frontend_steps.shared_steps import (
     onnx_as_given,
     raised,
 )
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.model.model_files import is_name_below
 from onnxbuild.onnxkit.ready_onnx.outline import outline_of
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
@@ -117,10 +118,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
 class OnnxFileOptions:
     """Keys next to `onnx` in `model`."""
 
-    rename: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata={"help": RENAME_HELP},
-    )
+    rename: Mapping[str, str] = field(default_factory=dict, metadata={"help": RENAME_HELP})
 
 
 def _look(path: Path) -> SourceOutline:
@@ -177,8 +175,6 @@ def _draft(model: object) -> Draft | None:
     Raises:
         StepError: It is no ONNX model, or no recipe can declare it.
     """
-    import onnx
-
     if isinstance(model, onnx.ModelProto):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "model.onnx")

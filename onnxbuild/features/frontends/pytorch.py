@@ -1,7 +1,5 @@
 """PyTorch: a callable that returns a `torch.nn.Module`, exported to ONNX and held against itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.core.draft import Draft
@@ -52,7 +50,7 @@ FEATURE = Frontend(
                 "translations": (
                     "translations",
                     "callable that gives the exporter more operators: torch op -> ONNX function",
-                ),
+                )
             },
         ),
     ),

@@ -1,7 +1,5 @@
 """TensorFlow: a SavedModel, converted by tf2onnx in an environment of its own and held against TensorFlow."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,10 +28,7 @@ class SavedModelOptions:
 
     signature: str = option("", help="which signature; left out: the only one")
     environment: FrameworkEnvironment | None = option(None, help=ENVIRONMENT_HELP)
-    rename: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata={"help": RENAME_HELP},
-    )
+    rename: Mapping[str, str] = field(default_factory=dict, metadata={"help": RENAME_HELP})
 
 
 def _read(

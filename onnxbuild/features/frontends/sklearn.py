@@ -1,7 +1,5 @@
 """scikit-learn: a fitted estimator or Pipeline, converted by skl2onnx and held against itself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,10 +29,7 @@ class SklearnFileOptions:
 
 
 def _read(
-    path: Path,
-    outline: SourceOutline,
-    options: SklearnFileOptions,
-    written: Mapping[str, Any],
+    path: Path, outline: SourceOutline, options: SklearnFileOptions, written: Mapping[str, Any]
 ) -> SourceFacts:
     """Read the facts of a scikit-learn file.
 

@@ -1,7 +1,5 @@
 """TensorFlow Lite: a .tflite file, converted by tf2onnx in an environment of its own and held against its interpreter."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,10 +19,7 @@ class TfliteOptions:
     """Keys next to `tflite` in `model`."""
 
     environment: FrameworkEnvironment | None = option(None, help=ENVIRONMENT_HELP)
-    rename: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata={"help": RENAME_HELP},
-    )
+    rename: Mapping[str, str] = field(default_factory=dict, metadata={"help": RENAME_HELP})
 
 
 def _read(

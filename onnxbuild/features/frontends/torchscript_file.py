@@ -1,7 +1,5 @@
 """TorchScript: `model: {torchscript: FILE.pt}`, converted to ONNX and held against itself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

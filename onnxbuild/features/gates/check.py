@@ -1,7 +1,5 @@
 """Whether a model is valid ONNX, with the inputs, outputs and axes that the recipe declares."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from onnxbuild.core.graph import OutputRef

@@ -1,7 +1,5 @@
 """Whether an input that is another component's output takes what that component gives: type, rank, sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

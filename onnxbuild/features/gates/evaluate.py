@@ -1,7 +1,5 @@
 """The user's own metric, and how much of it may be lost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
@@ -11,13 +9,7 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion import cells, pipelines
 from onnxbuild.expansion.addresses import further
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
-from onnxbuild.expansion.evaluation import (
-    PIPELINE,
-    PROCESSING,
-    SECTION,
-    WHOLE,
-    add_evaluation,
-)
+from onnxbuild.expansion.evaluation import PIPELINE, PROCESSING, SECTION, WHOLE, add_evaluation
 from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import evaluate

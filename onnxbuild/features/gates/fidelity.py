@@ -1,7 +1,5 @@
 """Fidelity of a variant: how near it is to the fp32 model on the user's own data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from onnxbuild.core.graph import OutputRef

@@ -1,7 +1,5 @@
 """Whether a model's outputs are those of the reference, within tolerances, on each target."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Latency, throughput and memory of all variants side by side, on each target."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -47,9 +45,7 @@ def _laid(
     )
     everywhere = [
         ExtraReport(
-            report,
-            report_file(targets[number].name if number else ""),
-            targets[number].name,
+            report, report_file(targets[number].name if number else ""), targets[number].name
         )
         for number, report in enumerate(reports)
     ]

@@ -1,7 +1,5 @@
 """Load time of each ahead-of-time model, compared with the portable model's."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from onnxbuild.core.graph import OutputRef, StepAddress

@@ -1,7 +1,5 @@
 """ONNX Runtime's own profile of a variant: the time that each node takes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from onnxbuild.core.graph import OutputRef
@@ -38,11 +36,7 @@ def _profiles(
                 session=SessionSettings() if session.steps else session.settings,
                 **measured_at(recipe, first),
             ),
-            {
-                "model": model,
-                **session.inputs(first, "settings"),
-                **target_inputs(scope, first),
-            },
+            {"model": model, **session.inputs(first, "settings"), **target_inputs(scope, first)},
             at=variant.location,
         )
         yield variant.name, (ExtraReport(OutputRef(step, "report"), "profile.json"),)

@@ -1,7 +1,5 @@
 """`report`: a page that shows what a build says of itself, next to the variants."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 from onnxbuild import __version__

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.graph import OutputRef
@@ -19,6 +18,7 @@ from onnxbuild.expansion.fused import fused_for
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
 from onnxbuild.onnxkit.fp16.float16 import lift_constants
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import element_count, insert_nodes, opset_of
 from onnxbuild.onnxkit.model.model_files import (
@@ -34,10 +34,6 @@ from onnxbuild.onnxkit.model.node_patterns import select_nodes
 from onnxbuild.onnxkit.model.opsets import OpsetError
 from onnxbuild.onnxkit.model.scopes import all_names, name_maker, scopes
 from onnxbuild.onnxkit.sessions.open import check_loads
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
 
 NAME = "bf16"
 _LEAST_OPSET = 13
@@ -114,8 +110,6 @@ def run(context: StepContext) -> Outcome:
 
 def _store(model: onnx.ModelProto, least: int, kept: Collection[str], spill: Path) -> int:
     """Change a model's weights in place, but those that a kept node reads; returns how many."""
-    import onnx
-
     make_name = name_maker(all_names(model))
     stored = 0
     every = list(scopes(model))
@@ -145,8 +139,6 @@ def _store(model: onnx.ModelProto, least: int, kept: Collection[str], spill: Pat
 
 
 def _large_weights(graph: onnx.GraphProto, least: int) -> Iterator[onnx.TensorProto]:
-    import onnx
-
     for tensor in graph.initializer:
         is_large = len(tensor.dims) >= _LEAST_RANK and element_count(tensor) >= least
         if is_large and tensor.data_type == onnx.TensorProto.FLOAT:
@@ -155,9 +147,6 @@ def _large_weights(graph: onnx.GraphProto, least: int) -> Iterator[onnx.TensorPr
 
 def _round(tensor: onnx.TensorProto, spill: Path) -> None:
     """Round a tensor's elements in place; of a mapped one, into a file that it is mapped from then."""
-    import numpy as np
-    import onnx
-
     flat = np.asarray(weight_array(tensor), np.float32).reshape(-1)
     parts = (
         bf16_bits(flat[start : start + _CHUNK]).astype("<u2").tobytes()
@@ -186,8 +175,6 @@ def bf16_bits(array: np.ndarray) -> np.ndarray:
 
     Returns: uint16, the same length: the upper halves of the rounded fp32 bit patterns.
     """
-    import numpy as np
-
     bits = np.ascontiguousarray(array).view(np.uint32)
     half = _BELOW_HALF + ((bits >> 16) & 1)
     rounded: np.ndarray = ((bits + half) >> 16).astype(np.uint16)

@@ -1,7 +1,5 @@
 """`dynamic`: weights in 8 bits, activations in 8 bits at each run's own scale."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.core.graph import OutputRef

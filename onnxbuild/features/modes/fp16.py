@@ -1,7 +1,5 @@
 """`fp16`: weights and arithmetic in 16-bit floats."""
 
-from __future__ import annotations
-
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Variant
 from onnxbuild.expansion.addresses import of_variant

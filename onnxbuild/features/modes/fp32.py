@@ -1,7 +1,5 @@
 """`none`: the fused model as it is, in fp32."""
 
-from __future__ import annotations
-
 from onnxbuild.expansion.feature import Mode
 from onnxbuild.expansion.fused import fused_for
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES

@@ -1,7 +1,5 @@
 """`static`: weights and activations in 8 bits, with ranges that were calibrated on data."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 

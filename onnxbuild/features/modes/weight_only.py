@@ -16,6 +16,7 @@ from onnxbuild.expansion.fused import fused_for, own_address
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.mode_steps.balancing import calibration_data
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES
+from onnxbuild.onnxkit.data.calibration_data import DataParams
 from onnxbuild.onnxkit.quantize.blockwise import BlockGrid
 from onnxbuild.steps import hessians, quantize_weights
 from onnxbuild.steps.quantize_weights import WeightOptions, WeightParams
@@ -39,7 +40,7 @@ def _hessians(scope: Scope, variant: Variant, model: OutputRef) -> OutputRef:
     step = scope.step(
         of_variant(scope.recipe, variant, "hessians"),
         hessians.KIND,
-        hessians.HessianParams(**calibration_data(scope.recipe)),
+        DataParams(**calibration_data(scope.recipe)),
         {"model": model},
         at=variant.location,
         section="calibration",

@@ -1,7 +1,5 @@
 """`cpp`: a CMake project around a bundle, with a typed header and a test by golden inputs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -27,6 +27,7 @@ from onnxbuild.expansion.package_format import (
     run_kind,
 )
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, TOKENIZER_FOLDER, read_manifest
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.genai.config import (
     CONFIG_FILE,
     GenaiCache,
@@ -197,18 +198,13 @@ def _groups(folder: Path, prompts: Mapping[int, list[int]]) -> list[tuple[int, .
 
 
 def _continued(
-    context: StepContext,
-    folder: Path,
-    prompts: Sequence[Sequence[int]],
-    count: int,
-    padding: int,
+    context: StepContext, folder: Path, prompts: Sequence[Sequence[int]], count: int, padding: int
 ) -> list[list[int]]:
     """New tokens of a batch of prompts, padded on their right.
 
     Raises:
         StepError: genai refuses the model.
     """
-    import numpy as np
     import onnxruntime_genai
 
     def blamed(error: BaseException) -> StepError:
@@ -261,12 +257,7 @@ FEATURE: PackageFormat = PackageFormat(
     refuses=lambda bundle: "it is made of a variant's own model" if bundle.is_further else "",
     no_operators=f"{_RUNTIME} registers no custom operators",
     kind=package_kind(
-        "genai",
-        1,
-        PackageGenaiParams,
-        package,
-        toolchain=("jinja2",),
-        inputs=("bundle", _TOKENS),
+        "genai", 1, PackageGenaiParams, package, toolchain=("jinja2",), inputs=("bundle", _TOKENS)
     ),
     params=lambda packaged: PackageGenaiParams(
         cache_of(packaged.recipe.inputs), packaged.options.pad_token_id

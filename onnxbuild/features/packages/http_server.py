@@ -1,7 +1,5 @@
 """`http-server`: a folder with a server of the Open Inference Protocol that needs ONNX Runtime and NumPy alone."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -33,12 +31,7 @@ from onnxbuild.onnxkit.packages.contents import (
     write_text,
 )
 from onnxbuild.onnxkit.packages.golden import GOLDEN, no_golden_port, write_plain_points
-from onnxbuild.onnxkit.packages.package_run import (
-    RunParams,
-    checked_package,
-    judged,
-    run_own_test,
-)
+from onnxbuild.onnxkit.packages.package_run import RunParams, checked_package, judged, run_own_test
 from onnxbuild.onnxkit.packages.signature import signature_of
 
 _SERVER = "serve.py"  # one of the two names that Python code may have in a release

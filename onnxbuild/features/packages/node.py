@@ -1,7 +1,5 @@
 """`node`: an npm package with the model, typed `load()` and `run()`, and a test by golden inputs."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

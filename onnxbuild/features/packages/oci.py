@@ -1,7 +1,5 @@
 """`oci`: an OCI layout, the form of models that registries for containers hold."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`ort-mobile`: a model in ORT format for phones, what it needs and takes, and sources that call it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`shared-weights`: a component with all that its inputs come from, as graphs over one file of weights."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """`triton`: a model repository for NVIDIA's Triton Inference Server, with its ONNX Runtime backend."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

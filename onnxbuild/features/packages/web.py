@@ -1,7 +1,5 @@
 """`web`: a static folder that runs the model in a browser, with a typed module and an example page."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
@@ -93,8 +91,7 @@ class WebOptions:
     )
     page: bool = option(True, help="write the example page, index.html")
     labels: str = option(
-        "",
-        help="a file that names classes, one a line; left out: those of `processing`",
+        "", help="a file that names classes, one a line; left out: those of `processing`"
     )
     tolerances: VariantTolerances | None = option(
         None,

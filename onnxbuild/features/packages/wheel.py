@@ -1,7 +1,5 @@
 """`wheel`: a Python wheel with the bundle, `load()` and a test by golden inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,12 +94,7 @@ def package(context: StepContext) -> Outcome:
     refuse_type(context, no_golden_port(signature), why)
     requirements = requirements_of(manifest, params.runtime)
     files = wheel_files(
-        names,
-        bundle,
-        reference,
-        params.tolerances,
-        signature=signature,
-        requirements=requirements,
+        names, bundle, reference, params.tolerances, signature=signature, requirements=requirements
     )
     path = context.output("bundle") / wheel_file(names.distribution, names.version)
     write_wheel(path, info_folder(names.distribution, names.version), files)

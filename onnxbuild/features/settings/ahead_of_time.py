@@ -1,7 +1,5 @@
 """`ahead_of_time`: which artifacts are made, and of which variants."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.core.recipe import Recipe

@@ -1,7 +1,5 @@
 """`calibration`: the data that modes with few bits look at."""
 
-from __future__ import annotations
-
 from onnxbuild.core.entrypoint import PIPELINE_DATA
 from onnxbuild.expansion.feature import Feature, Section
 from onnxbuild.steps.calibrate import CalibrationOptions
@@ -19,7 +17,7 @@ FEATURE = Feature(
                         "feeds to calibrate on: a callable that yields them, .npy or .npz files, "
                         "`dummy`, or `pipeline`: what really goes into the component"
                     ),
-                ),
+                )
             },
             files=("data",),
             built_in={"data": (PIPELINE_DATA,)},

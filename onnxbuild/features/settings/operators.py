@@ -1,7 +1,5 @@
 """`operators`: libraries of custom operators, registered in every session and shipped with the model."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -45,7 +43,7 @@ class OperatorsOptions:
         default_factory=dict,
         metadata={
             "help": "PyTorch operator -> operator of a library that it becomes in ONNX: "
-            "`mylib::fancy: mylib.example::Fancy`",
+            "`mylib::fancy: mylib.example::Fancy`"
         },
     )
 

@@ -1,7 +1,5 @@
 """`optimize`: how the fp32 model is fused; all modes begin with it."""
 
-from __future__ import annotations
-
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, Milder
 from onnxbuild.expansion.feature import Feature, Section
 from onnxbuild.expansion.fused import SECTION

@@ -1,7 +1,5 @@
 """`packages`: other forms of the checked bundles."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.document.faults import Fault

@@ -1,7 +1,5 @@
 """`reference`: the points and samples that the user's own model is run on, whatever the frontend."""
 
-from __future__ import annotations
-
 from onnxbuild.core.axis import Point, reference_points
 from onnxbuild.core.entrypoint import PIPELINE_DATA
 from onnxbuild.core.recipe import Recipe

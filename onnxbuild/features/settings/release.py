@@ -1,7 +1,5 @@
 """`release`: what a release is held to."""
 
-from __future__ import annotations
-
 from onnxbuild.expansion.feature import Feature, Section
 from onnxbuild.expansion.limits import SECTION, ReleaseOptions
 

@@ -1,7 +1,5 @@
 """`target`: the machines that models are made for."""
 
-from __future__ import annotations
-
 from onnxbuild.expansion.feature import Feature, Section
 from onnxbuild.expansion.scope import TargetOptions
 

@@ -1,7 +1,5 @@
 """`model: {gguf: FILE}`: a decoder in GGUF, the form of llama.cpp's, which transformers reads; its weights get 32 bits."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """`model: {keras: FILE}`: an archive of Keras 3, exported on its torch backend and held against itself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

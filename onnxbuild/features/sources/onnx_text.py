@@ -1,7 +1,5 @@
 """`model: {onnx_text: FILE}`: a model in ONNX's own text form or in JSON, as `onnx.save` writes both; built as the frontend onnx does."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

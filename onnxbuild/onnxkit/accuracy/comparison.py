@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.errors import StepError
-
-if TYPE_CHECKING:
-    import numpy as np
-
+from onnxbuild.onnxkit.frameworks import np
 
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 """Shares of elements: how errors are distributed."""
@@ -18,8 +15,6 @@ QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
 def quantiles(difference: np.ndarray) -> tuple[float, ...]:
     """Values of elements, not between them; one partition, so linear in their number."""
-    import numpy as np
-
     places = [min(len(difference) - 1, math.ceil(q * len(difference)) - 1) for q in QUANTILES]
     parted = np.partition(difference, places)
     return tuple(float(parted[place]) for place in places)
@@ -27,8 +22,6 @@ def quantiles(difference: np.ndarray) -> tuple[float, ...]:
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:
     """Cosine similarity, -1..1; 1.0 where both are equal, 0.0 where only one is all zeros."""
-    import numpy as np
-
     if bool(np.array_equal(a, b)):
         return 1.0
     scale_a, scale_b = float(np.abs(a).max()), float(np.abs(b).max())
@@ -41,15 +34,11 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 def _product_sum(a: np.ndarray, b: np.ndarray) -> float:
     """The inner product, not by BLAS: its threads, as many as there are cores, change the sum."""
-    import numpy as np
-
     return float(np.einsum("i,i->", a, b))
 
 
 def norm(values: np.ndarray) -> float:
     """Euclidean norm, finite for all values whose norm is."""
-    import numpy as np
-
     scale = float(np.abs(values).max())
     if scale == 0.0:
         return 0.0
@@ -59,8 +48,6 @@ def norm(values: np.ndarray) -> float:
 
 def sqnr_db(b: np.ndarray, difference: np.ndarray) -> float | None:
     """10 log10(sum b^2 / sum difference^2); None where either is zero."""
-    import numpy as np
-
     scale = max(float(np.abs(b).max()), float(difference.max()))
     if scale == 0.0:
         return None
@@ -163,8 +150,6 @@ def mismatch(expected: np.ndarray, actual: np.ndarray) -> str:
     Shapes and dtypes must be equal, neither side may hold NaN, and infinities must stand at the
     same places with the same sign.
     """
-    import numpy as np
-
     if expected.shape != actual.shape:
         return f"shape {list(actual.shape)}; expected {list(expected.shape)}"
     if is_text(expected) and is_text(actual):
@@ -201,8 +186,6 @@ def compare(expected: np.ndarray, actual: np.ndarray) -> OutputComparison:
     Raises:
         StepError: `mismatch` finds the two incomparable.
     """
-    import numpy as np
-
     reason = mismatch(expected, actual)
     if reason:
         raise StepError(f"arrays can't be compared: {reason}")
@@ -236,7 +219,6 @@ def _compare_exact(expected: np.ndarray, actual: np.ndarray) -> OutputComparison
     """A cosine of ids would be near 1 whatever they are; the share of equal ones is not."""
     if expected.size == 0:
         return OutputComparison(0, 0.0, 0.0, 0.0, None, None, None, None, None, equal=1.0)
-    import numpy as np
 
     differs = (expected != actual).ravel()
     distance = differs.astype(np.float64) if is_text(expected) else _distance(expected, actual)
@@ -269,8 +251,6 @@ def breach(expected: np.ndarray, actual: np.ndarray, *, atol: float, rtol: float
         atol: Absolute tolerance in the output's unit, >= 0.
         rtol: Relative tolerance, >= 0.
     """
-    import numpy as np
-
     if expected.size == 0:
         return None
     a, b = _finite(actual), _finite(expected)
@@ -290,8 +270,6 @@ def breach(expected: np.ndarray, actual: np.ndarray, *, atol: float, rtol: float
 
 def _finite(array: np.ndarray) -> np.ndarray:
     """Flat float64, infinities (equal on both sides by then) as zero."""
-    import numpy as np
-
     flat: np.ndarray = array.astype(np.float64).ravel()
     finite: np.ndarray = np.where(np.isinf(flat), 0.0, flat)
     return finite
@@ -299,8 +277,6 @@ def _finite(array: np.ndarray) -> np.ndarray:
 
 def _distance(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
     """Flat |a - b| in float64; 64-bit integers are subtracted before they lose digits."""
-    import numpy as np
-
     distance: np.ndarray
     if expected.dtype.kind in "iu":
         above = np.maximum(expected, actual)
@@ -313,8 +289,6 @@ def _distance(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
 
 
 def _first(mask: Any) -> list[int]:
-    import numpy as np
-
     return [int(n) for n in np.argwhere(mask)[0]]
 
 
@@ -357,8 +331,6 @@ class Noise:
 
     def add(self, expected: np.ndarray, actual: np.ndarray) -> None:
         """Take one pair in; elements that are not finite are counted and left out of the sums."""
-        import numpy as np
-
         self.dtype = str(actual.dtype)
         if expected.shape != actual.shape:
             found, wanted = list(actual.shape), list(expected.shape)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
+from onnxbuild.onnxkit.frameworks import np
 
 
 class TokenDivergence:
@@ -28,8 +27,6 @@ class TokenDivergence:
             tokens: Those that both go on with, shape (rows, tokens).
             prompts: Number of each row's prompt.
         """
-        import numpy as np
-
         for n, pair in enumerate(zip(*models, strict=True)):
             exact, other = (log_softmax(logits) for logits in pair)
             divergences = (np.exp(exact) * (exact - other)).sum(-1).tolist()
@@ -41,8 +38,6 @@ class TokenDivergence:
 
     def metrics(self) -> dict[str, Any]:
         """Return `kl`, in nats, `top1`, `perplexity_ratio` and how many tokens were `compared`; None where none were."""
-        import numpy as np
-
         divergences, losses = (
             [number for each in found.values() for number in each]
             for found in (self._divergences, self._losses)
@@ -57,8 +52,6 @@ class TokenDivergence:
 
     def by_prompt(self) -> list[dict[str, Any]]:
         """Return each prompt's `kl`, `loss` (the logarithm of its ratio of perplexities) and number of tokens `compared`."""
-        import numpy as np
-
         return [
             {
                 "prompt": n,
@@ -72,8 +65,6 @@ class TokenDivergence:
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
     """Logarithms of the probabilities along the last axis, float64."""
-    import numpy as np
-
     shifted = logits.astype(np.float64) - logits.max(-1, keepdims=True)
     found: np.ndarray = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
     return found

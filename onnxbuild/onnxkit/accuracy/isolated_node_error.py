@@ -7,23 +7,18 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.target import CPU_TARGET, Target
 from onnxbuild.onnxkit.accuracy.comparison import Noise
 from onnxbuild.onnxkit.accuracy.node_trace import changed_nodes, dequantized
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.graphs import names_read
 from onnxbuild.onnxkit.model.model_files import hand_on, load_model, model_path
 from onnxbuild.onnxkit.model.node_patterns import NODES_OPTION
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
 
 _FLOAT = 1
 """TensorProto.FLOAT."""
@@ -70,8 +65,6 @@ def output_effects(
     Raises:
         StepError: A model can't be opened, or the exact one does not run.
     """
-    import numpy as np
-
     exact, other = (load_model(each, weights="left") for each in (expected, actual))
     shared = _float_values(exact) & _float_values(other)
     cuts = list(_cuts(exact, other, nodes, shared))
@@ -103,8 +96,6 @@ def output_effects(
 def _cuts(
     exact: onnx.ModelProto, other: onnx.ModelProto, nodes: Collection[str], shared: set[str]
 ) -> Iterator[_Cut]:
-    import onnx
-
     makers = {name: n for n, node in enumerate(other.graph.node) for name in node.output if name}
     inputs = {value.name: value for value in other.graph.input}
     seen_as = dequantized(other)
@@ -141,8 +132,6 @@ def _cuts(
 
 def _expose(model: onnx.ModelProto, wanted: list[str], errors: list[str]) -> None:
     """Make `wanted` outputs, and add an input to each of `errors`, in place."""
-    import onnx
-
     have = {value.name for value in model.graph.output}
     model.graph.output.extend(onnx.ValueInfoProto(name=n) for n in wanted if n not in have)
     added = set(errors)
@@ -186,8 +175,6 @@ def _float_values(model: onnx.ModelProto) -> set[str]:
 
 def _free(name: str) -> onnx.ValueInfoProto:
     """A float32 input of any shape."""
-    import onnx
-
     return onnx.helper.make_tensor_value_info(name, _FLOAT, None)
 
 

@@ -18,14 +18,9 @@ from onnxbuild.onnxkit.accuracy.tolerances import (
 from onnxbuild.onnxkit.accuracy.verdict import ROUNDING_MULTIPLE, Bounds, Judgement, judge
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint
+from onnxbuild.onnxkit.frameworks import np
 
 if TYPE_CHECKING:
-    import numpy as np
-
-
-if TYPE_CHECKING:
-    import numpy as np
-
     from onnxbuild.onnxkit.data.reference_files import MovedRows
 
     Outputs = Mapping[str, np.ndarray]
@@ -63,8 +58,6 @@ def differing_rows(expected: Outputs, actual: Outputs) -> np.ndarray:
         expected: The reference's outputs, one row a row of the inputs.
         actual: The variant's, of the same names; other shapes and types differ in no row.
     """
-    import numpy as np
-
     found: np.ndarray = np.zeros(len(next(iter(expected.values()))), bool)
     for name, wanted in expected.items():
         each = actual.get(name)
@@ -84,8 +77,6 @@ def excused_rows(expected: Outputs, actual: Outputs, moved: MovedRows) -> np.nda
     Args:
         moved: What rows may be instead.
     """
-    import numpy as np
-
     excused: np.ndarray = np.zeros(len(next(iter(expected.values()))), bool)
     if not len(moved.rows):
         return excused
@@ -176,8 +167,6 @@ def judge_outputs(
     Raises:
         StepError: A tolerance names an output that is not there.
     """
-    import numpy as np
-
     check_tolerances(tolerances, point.outputs, where)
     expected = point.outputs
     if point.on_threshold is not None:

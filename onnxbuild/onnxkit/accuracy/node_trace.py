@@ -7,22 +7,17 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.target import CPU_TARGET, Target
 from onnxbuild.onnxkit.accuracy.comparison import Noise, decibels
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_reference
+from onnxbuild.onnxkit.frameworks import np, onnx, onnxruntime
 from onnxbuild.onnxkit.model.graphs import all_graphs, graphs_below, initializers, subgraphs
 from onnxbuild.onnxkit.model.model_files import load_model, model_path, weight_array
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-    import onnxruntime
 
 
 def retyped_weights(expected: onnx.ModelProto, actual: onnx.ModelProto) -> set[str]:
@@ -254,8 +249,6 @@ def _open_traced(
     model: onnx.ModelProto, folder: Path, names: Sequence[str], target: Target
 ) -> onnxruntime.InferenceSession:
     """A session that also has `names` as outputs; weights stay in the files they are in."""
-    import onnx
-
     have = {value.name for value in model.graph.output}
     traced = onnx.ModelProto()
     traced.CopyFrom(model)
@@ -421,9 +414,7 @@ def _add(found: StageError, name: str, expected: np.ndarray, actual: np.ndarray)
 
 
 def _pairs(
-    old: onnxruntime.InferenceSession | None,
-    new: onnxruntime.InferenceSession,
-    reference: Path,
+    old: onnxruntime.InferenceSession | None, new: onnxruntime.InferenceSession, reference: Path
 ) -> Iterator[tuple[ReferencePoint, Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
     for point in read_reference(reference):
         expected = point.outputs if old is None else run_session(old, point.feeds)

@@ -6,15 +6,12 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.accuracy.comparison import is_exact
 from onnxbuild.onnxkit.accuracy.point_reports import JudgedPoint
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.model.graphs import LEAST_SHARE
-
-if TYPE_CHECKING:
-    import numpy as np
 
 PART = "part"
 """The kind of breach of a part that is lost, for fixes."""
@@ -132,8 +129,6 @@ class OutputParts:
         Args:
             real: The point is a sample of real data.
         """
-        import numpy as np
-
         if is_exact(expected) or is_exact(actual) or expected.shape != actual.shape:
             return
         if not expected.size:
@@ -224,8 +219,6 @@ class _Slices:
 
     def add(self, b: np.ndarray, a: np.ndarray) -> None:
         """Take in values of shape (size, values of a slice)."""
-        import numpy as np
-
         if not self.count:
             self.shift, self.low, self.high = b.mean(axis=1), a.min(axis=1), a.max(axis=1)
         self.count += b.shape[1]
@@ -248,8 +241,6 @@ class _Slices:
 
     def lost(self, output: str, axis: int, rank: int, *, real: bool) -> LostPart | None:
         """Return the slices that are lost; None where they are too few."""
-        import numpy as np
-
         if self.count < _LEAST_VALUES:
             return None
         mean = {name: each / self.count for name, each in self.sums.items()}
@@ -286,8 +277,6 @@ class _Slices:
 
 def _are_shares(values: np.ndarray, axis: int) -> bool:
     """Return whether values along an axis are shares of 1: none is negative, and their sum is 1."""
-    import numpy as np
-
     return bool(values.min() >= 0.0 and np.abs(values.sum(axis=axis) - 1.0).max() < _SHARES_WITHIN)
 
 

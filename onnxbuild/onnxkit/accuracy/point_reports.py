@@ -13,6 +13,7 @@ from onnxbuild.onnxkit.accuracy.comparison import OutputComparison
 from onnxbuild.onnxkit.accuracy.verdict import EQUAL, ROUNDING_MULTIPLE, Judgement
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
+from onnxbuild.onnxkit.frameworks import np
 
 _Z_95 = 1.959963984540054
 """Quantile of the standard normal distribution: 95 % of it is within +-z."""
@@ -376,8 +377,6 @@ def _beyond(
     feeds: Iterable[Feeds], seen: Mapping[str, Sequence[float]]
 ) -> dict[str, tuple[float, float]]:
     """Input -> least and greatest dummy value, of the inputs with too many values beyond what was seen."""
-    import numpy as np
-
     values: dict[str, list[np.ndarray]] = {}
     for each in feeds:
         for name in each.keys() & seen.keys():

@@ -6,16 +6,11 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.graphs import opset_of
 from onnxbuild.onnxkit.model.scopes import all_names, name_maker
 
 if TYPE_CHECKING:
-    import onnx
-
-
-if TYPE_CHECKING:
-    import numpy as np
-
     from onnxbuild.onnxkit.data.feeds import Feeds
 
     Outputs = Mapping[str, np.ndarray]
@@ -35,8 +30,6 @@ def measured_rounding(run: Callable[[Feeds, int], Outputs], feeds: Feeds) -> dic
     Args:
         run: (feeds, seed) -> outputs, every value inside moved by its last bit at random, those of seed 0 by nothing.
     """
-    import numpy as np
-
     expected = run(feeds, 0)
     found = {name: 0.0 for name, array in expected.items() if array.dtype == np.float32}
     for seed in range(1, _RUNS + 1):
@@ -69,8 +62,6 @@ def with_reordered(
 
 def moved_feeds(feeds: Feeds, seed: int) -> Feeds:
     """Return feeds whose float32 values are moved by their last bit at random; zeros and whole numbers stay."""
-    import numpy as np
-
     random = np.random.default_rng(seed)
     moved: dict[str, np.ndarray] = {}
     for name, array in feeds.items():
@@ -95,8 +86,6 @@ def rounding_at(shares: Mapping[str, float], outputs: Outputs) -> dict[str, floa
 
 
 def _share(expected: np.ndarray, moved: np.ndarray) -> float:
-    import numpy as np
-
     if expected.shape != moved.shape or not expected.size:
         return 0.0 if expected.shape == moved.shape else float("inf")
     finite = np.isfinite(expected)
@@ -108,8 +97,6 @@ def _share(expected: np.ndarray, moved: np.ndarray) -> float:
 
 
 def _largest(array: np.ndarray) -> float:
-    import numpy as np
-
     return float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
 
 
@@ -157,7 +144,6 @@ def add_rounding_noise(model: onnx.ModelProto) -> bool:
 
     Returns: Whether its opset has what that takes.
     """
-    import onnx
     from onnx.helper import make_node
 
     if opset_of(model) < _FIRST_OPSET:

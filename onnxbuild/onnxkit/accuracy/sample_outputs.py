@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput, Entrypoint
@@ -18,13 +18,9 @@ from onnxbuild.onnxkit.accuracy.output_parts import OutputParts
 from onnxbuild.onnxkit.data.feed_checks import not_finite
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds
 from onnxbuild.onnxkit.data.user_code import an, call_user, iterate_user
+from onnxbuild.onnxkit.frameworks import np, onnxruntime
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.sessions.run import run_session
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnxruntime
-
 
 Projection = Callable[..., Any]
 """(outputs, feeds) -> array of shape (samples, ...): what of the outputs is looked at."""
@@ -49,8 +45,6 @@ class Sample:
     @classmethod
     def of(cls, arrays: Mapping[str, Any]) -> Sample:
         """Copy arrays: a projection may fill its array again."""
-        import numpy as np
-
         flat = [np.array(each, np.float64).ravel() for each in arrays.values()]
         return cls(np.concatenate(flat), {name: np.shape(each) for name, each in arrays.items()})
 
@@ -142,8 +136,6 @@ def output_vectors(
         StepError: No output is of floats, or the projection raises or returns no array.
         NotFiniteError: A value is not finite.
     """
-    import numpy as np
-
     if project is None:
         rows = _rows(_floats(outputs, where))
     else:
@@ -179,8 +171,6 @@ class SampleErrors:
 
     def fidelity(self, first: int = 0, step: int = 1) -> Fidelity:
         """Return the fidelity over all samples, or each `step`-th from `first` on; at least one must be left."""
-        import numpy as np
-
         cosines = self.cosines[first::step]
         signal, noise = sum(self.signal[first::step]), sum(self.noise[first::step])
         sqnr_db = None
@@ -226,8 +216,6 @@ def compare_samples(
 
 
 def _errors(pairs: Iterable[tuple[np.ndarray, np.ndarray]], where: str) -> SampleErrors:
-    import numpy as np
-
     rows: list[tuple[float, float, float, int]] = []
     has_values = False
     for one, other in pairs:
@@ -258,8 +246,6 @@ def cosine(one: np.ndarray, other: np.ndarray) -> float:
 
     Summed without BLAS, whose threads change the order of sums.
     """
-    import numpy as np
-
     lengths = [float(np.sqrt(np.einsum("i,i", each, each))) for each in (one, other)]
     if not all(lengths):
         return 1.0 if not any(lengths) else 0.0
@@ -315,8 +301,6 @@ def _rows(outputs: Mapping[str, np.ndarray]) -> Iterator[Mapping[str, np.ndarray
 def _projected(
     project: Projection, outputs: Mapping[str, Any], feeds: Feeds, target: str, where: str
 ) -> Any:
-    import numpy as np
-
     found = call_user(
         lambda: project(outputs, feeds),
         target,
@@ -340,8 +324,6 @@ ERRORS_FILE = "errors.npz"
 
 def write_vectors(folder: Path, vectors: Iterable[np.ndarray]) -> int:
     """Write VECTORS_FILE: all vectors in a row, and where each begins; returns how many."""
-    import numpy as np
-
     found = [np.asarray(each, np.float32) for each in vectors]
     starts = np.cumsum(np.asarray([0, *(len(each) for each in found)], np.int64))
     flat = np.concatenate(found) if found else np.zeros(0, np.float32)
@@ -351,8 +333,6 @@ def write_vectors(folder: Path, vectors: Iterable[np.ndarray]) -> int:
 
 def read_vectors(folder: Path) -> Iterator[np.ndarray]:
     """Read what `write_vectors` wrote, one flat float64 vector at a time."""
-    import numpy as np
-
     with np.load(folder / VECTORS_FILE, allow_pickle=False) as arrays:
         flat, starts = arrays["flat"], arrays["starts"]
     for first, last in itertools.pairwise(starts):
@@ -361,8 +341,6 @@ def read_vectors(folder: Path) -> Iterator[np.ndarray]:
 
 def write_errors(folder: Path, errors: SampleErrors) -> None:
     """Write ERRORS_FILE: cosine, signal, noise and elements of each sample."""
-    import numpy as np
-
     np.savez(
         folder / ERRORS_FILE,
         allow_pickle=False,
@@ -375,8 +353,6 @@ def write_errors(folder: Path, errors: SampleErrors) -> None:
 
 def read_errors(folder: Path) -> SampleErrors:
     """Read what `write_errors` wrote."""
-    import numpy as np
-
     with np.load(folder / ERRORS_FILE, allow_pickle=False) as arrays:
         columns = (arrays[name].tolist() for name in ("cosines", "signal", "noise", "sizes"))
         return SampleErrors(*map(tuple, columns))

@@ -15,10 +15,9 @@ from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feed_checks import odd_values
 from onnxbuild.onnxkit.data.labelled_data import count_rows, take_rows
 from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, misfit, own_copy
+from onnxbuild.onnxkit.frameworks import np
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Batches = Sequence[Mapping[str, np.ndarray]]
 
 
@@ -132,8 +131,6 @@ def _joined_outputs(outputs: Batches) -> dict[str, np.ndarray]:
     Raises:
         ValueError: Their other axes differ, or they have none.
     """
-    import numpy as np
-
     return {name: np.concatenate([batch[name] for batch in outputs]) for name in outputs[0]}
 
 
@@ -143,8 +140,6 @@ def _joined(labels: Sequence[Any]) -> Any:
     Raises:
         ValueError: They can't be joined.
     """
-    import numpy as np
-
     first = labels[0]
     if isinstance(first, Mapping):
         return {name: _joined([each[name] for each in labels]) for name in first}
@@ -187,8 +182,6 @@ def _odd_output(outputs: Batches) -> str:
 
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Draw = tuple[list[Mapping[str, np.ndarray]], list[object]]
     """(outputs, labels), one each a batch, in the form that a metric takes."""
 
@@ -250,8 +243,6 @@ class Resampling:
 
     def draws(self, count: int) -> Iterator[Draw]:
         """`count` times (outputs, labels), in the form that a metric takes."""
-        import numpy as np
-
         generator = np.random.default_rng(_SEED)
         for _ in range(count):
             yield self._taken(np.sort(generator.integers(0, self.units, self.units)))
@@ -262,14 +253,10 @@ class Resampling:
 
     def every(self, step: int, first: int) -> Draw:
         """Return each `step`-th unit from `first` on, as (outputs, labels)."""
-        import numpy as np
-
         return self._taken(np.arange(first, self.units, step))
 
     def _taken(self, units: np.ndarray) -> Draw:
         """Return (outputs, labels) of some units, whose numbers are in ascending order."""
-        import numpy as np
-
         if self.unit == "batch":
             outputs, labels = self._outputs, self._labels
             return [_copied(outputs[n]) for n in units], [own_copy(labels[n]) for n in units]
@@ -331,8 +318,6 @@ def _interval(values: Sequence[float], confidence: float) -> list[float]:
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap, section 13.3.
     """
-    import numpy as np
-
     tail = (1 - confidence) / 2
     low, high = np.quantile(np.asarray(values, np.float64), [tail, 1 - tail])
     return [float(low), float(high)]

@@ -1,7 +1,5 @@
 """Fixes for a model whose outputs are too far from the reference's: what to try, and which bound to change, where."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass

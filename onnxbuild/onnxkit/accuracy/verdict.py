@@ -89,11 +89,7 @@ def judge(
         elementwise = kind, f"{what}; rounding alone moves it by {rounding:.2g}", excess
         if is_rounding(found, rounding):
             elementwise = None
-    breaches = [
-        elementwise,
-        _cosine(found, bounds),
-        _sqnr(found, bounds),
-    ]
+    breaches = [elementwise, _cosine(found, bounds), _sqnr(found, bounds)]
     passed_by = rounding if breached and not breaches[0] else 0.0
     return Judgement(
         found, tuple(each for each in breaches if each is not None), rounding=passed_by

@@ -1,7 +1,5 @@
 """Artifact of a model that was prepared ahead of time: its files, and artifact.json, which describes them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Options of a recipe's section `ahead_of_time`: work that is done before a model is loaded."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

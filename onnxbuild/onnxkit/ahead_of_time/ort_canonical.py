@@ -7,8 +7,6 @@ table last and flatbuffers grow downwards, so it is in front of the model; nothi
 to what is before it. So the front is written anew, sorted, and the model stays as it is.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import struct
 import sys

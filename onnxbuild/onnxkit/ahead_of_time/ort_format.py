@@ -1,7 +1,5 @@
 """ONNX Runtime's own format: conversion, with the list of operators that a reduced build takes; inputs of a model that is in it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -13,6 +13,7 @@ from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.core.target import Link, Target
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.frameworks import onnx, onnxruntime
 from onnxbuild.onnxkit.loaders.onnx_bundle import session_options
 from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.model.model_files import EXTERNAL_FROM_BYTES, WEIGHTS_FILE, file_bytes
@@ -41,8 +42,6 @@ def save_host_graph(
     Raises:
         StepError: ONNX Runtime refuses the model.
     """
-    import onnxruntime
-
     options = session_options(to_json(settings))
     options.log_severity_level = _LOG_FATAL
     options.optimized_model_filepath = str(target / MODEL_FILE)
@@ -77,8 +76,6 @@ def with_own_weights(source: Path, scratch: Path) -> Path:
 
 def special_operators(folder: Path) -> list[str]:
     """Operators of a model that hold for one class of CPU, as `domain:type`, sorted."""
-    import onnx
-
     model = onnx.load(str(folder / MODEL_FILE), load_external_data=False)
     return sorted(
         {f"{n.domain}:{n.op_type}" for n in all_nodes(model) if n.domain == _LAYOUT_DOMAIN}
@@ -111,8 +108,6 @@ def compile_model(
         StepError: The provider compiles nothing, is not there, refuses the model, or can't load
             what it has made of it.
     """
-    import onnxruntime
-
     refuse_provider(provider, where)
     wanted = full_name(provider)
     available = onnxruntime.get_available_providers()
@@ -171,8 +166,6 @@ def _check_loads(folder: Path, provider: str, options: Mapping[str, str], where:
 
     onnxruntime-openvino 1.24.1 does so on a CPU: `EP_FAIL : Unhandled exception type: 1`.
     """
-    import onnxruntime
-
     session = onnxruntime.SessionOptions()
     session.log_severity_level = _LOG_FATAL
     register_libraries(session, where=where)
@@ -207,8 +200,6 @@ def refuse_provider(provider: str, where: str) -> None:
 
 def _operators(folder: Path) -> dict[str, int]:
     from collections import Counter
-
-    import onnx
 
     model = onnx.load(str(folder / MODEL_FILE), load_external_data=False)
     return dict(sorted(Counter(node.op_type for node in model.graph.node).items()))

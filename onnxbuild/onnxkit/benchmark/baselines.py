@@ -1,7 +1,5 @@
 """The frameworks that a benchmark's baseline runs in, by name; those of plug-ins by where they are."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

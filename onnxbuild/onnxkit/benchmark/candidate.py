@@ -1,7 +1,5 @@
 """Contenders of a benchmark: each loads, takes feeds and runs; and the memory that this takes."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os

@@ -1,7 +1,5 @@
 """The contenders of a benchmark: the baseline, PyTorch programs, and each variant as it is delivered."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.axis import Axis, Point, shape_at
 from onnxbuild.core.errors import StepError
@@ -13,15 +13,11 @@ from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.greedy import roles_of
 from onnxbuild.onnxkit.data.states import growth_in, prompt_length, state_inputs
+from onnxbuild.onnxkit.frameworks import np, onnxruntime, torch
 from onnxbuild.onnxkit.loaders.decoding import decode
 from onnxbuild.onnxkit.model.tensor_types import numpy_dtype, tensor_of
 from onnxbuild.onnxkit.modules.module_outputs import named_outputs
 from onnxbuild.onnxkit.sessions.decoding import StatefulRun
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnxruntime
-    import torch
 
 TOKENS = "tokens"
 """Size of a point that is a whole text: how many tokens follow the prompt."""
@@ -154,9 +150,6 @@ def continued_by_module(
     module: torch.nn.Module, feeds: Feeds, decoding: Decoding, where: str
 ) -> Callable[[], object]:
     """A call that continues the prompt in feeds with PyTorch, whose cache goes from one call to the next."""
-    import numpy as np
-    import torch
-
     dtypes = {each.name: each.dtype for each in decoding.inputs}
 
     def run(given: Feeds) -> Mapping[str, np.ndarray]:

@@ -124,9 +124,7 @@ def measure_groups(
 
 
 def _runners(
-    contenders: Sequence[Contender],
-    feeds: Mapping[str, Feeds],
-    taken: Mapping[str, Sequence[str]],
+    contenders: Sequence[Contender], feeds: Mapping[str, Feeds], taken: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, Callable[[], object]]]:
     """Point -> contender -> what runs it there once."""
     runners: dict[str, dict[str, Callable[[], object]]] = {point: {} for point in feeds}

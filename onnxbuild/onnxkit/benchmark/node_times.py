@@ -1,7 +1,5 @@
 """ONNX Runtime's profile of a session, summed up: which operators and nodes take the time."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

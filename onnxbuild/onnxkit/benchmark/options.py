@@ -1,7 +1,5 @@
 """Options of a recipe's section `benchmark`, and the points at which it measures, checked and expanded."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

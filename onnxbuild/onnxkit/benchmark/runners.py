@@ -13,14 +13,11 @@ from onnxbuild.core.step import StepContext
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.accuracy.comparison import is_text
 from onnxbuild.onnxkit.benchmark.candidate import Bind, LoadCost, LoadsElsewhere, cost_here
-from onnxbuild.onnxkit.benchmark.decoding import (
-    StatefulFeeds,
-    continued_by_module,
-    stateful_call,
-)
+from onnxbuild.onnxkit.benchmark.decoding import StatefulFeeds, continued_by_module, stateful_call
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import call_user
 from onnxbuild.onnxkit.export.torch_module import load_module, module_tensors
+from onnxbuild.onnxkit.frameworks import np, onnxruntime
 from onnxbuild.onnxkit.model.tensor_types import ort_feeds
 from onnxbuild.onnxkit.programs.artifact_file import read_description
 from onnxbuild.onnxkit.programs.programs import PROGRAM_ERRORS, import_runtime, open_program
@@ -41,7 +38,6 @@ from onnxbuild.onnxkit.timing.rounds import timed
 from onnxbuild.providers import named
 
 if TYPE_CHECKING:
-    import onnxruntime
     import torch
 
 
@@ -141,9 +137,6 @@ def _update(binding: onnxruntime.IOBinding, values: dict[str, Any], feeds: Feeds
 def _bound(
     session: onnxruntime.InferenceSession, feeds: Feeds, device_id: int
 ) -> tuple[onnxruntime.IOBinding, dict[str, Any]]:
-    import numpy as np
-    import onnxruntime
-
     device = named(session.get_providers()[0]).memory
     binding = session.io_binding()
     values = {}
@@ -266,11 +259,7 @@ def onnx_runtime(
 
     def load() -> Bind:
         session = open_session(
-            folder,
-            target=target,
-            library=library,
-            settings=settings,
-            where=where,
+            folder, target=target, library=library, settings=settings, where=where
         )
         return _binder(session, where, io_binding=io_binding)
 

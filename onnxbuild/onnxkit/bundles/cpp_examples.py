@@ -1,7 +1,5 @@
 """The C++ program that a bundle ships next to load.py: plain files, its inputs filled in."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,10 +11,7 @@ from onnxbuild.onnxkit.sessions.custom_operators import OperatorLibrary
 
 _PLAIN_OPTIONS = "  const Ort::SessionOptions options;\n"
 _EXAMPLES = Path(__file__).parent / "examples"
-_PROGRAMS: Mapping[str, str] = {
-    "torchscript": "torchscript.cpp",
-    "aotinductor": "aotinductor.cpp",
-}
+_PROGRAMS: Mapping[str, str] = {"torchscript": "torchscript.cpp", "aotinductor": "aotinductor.cpp"}
 """torch.export's .pt2 has no stable loader in libtorch."""
 
 _SCALAR_TYPES = {

@@ -1,7 +1,5 @@
 """The description of a bundle, manifest.json: one form for every kind of bundle, written and read."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Write a bundle: the model's files, reports, load.py, a C++ example, the manifest and checksums."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence

@@ -6,17 +6,13 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.graphs import initializers, opset_of, tensor_bytes
 from onnxbuild.onnxkit.sessions.run import PREFIX, ValueProbe, as_rows, probed
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
 
 _FIRST_OPSET_WITH_AXES_AS_INPUT = 18
 
@@ -53,8 +49,6 @@ def measure_peaks(
     Raises:
         StepError: A value is NaN, or ONNX Runtime fails on a sample.
     """
-    import numpy as np
-
     peaks: dict[str, np.ndarray] = {
         name: np.zeros(size, np.float32) for name, size in channels.items()
     }
@@ -95,8 +89,6 @@ def measure_moments(
     Raises:
         StepError: A product is not finite, or ONNX Runtime fails on a sample.
     """
-    import numpy as np
-
     moments: dict[str, np.ndarray] = {
         name: np.zeros((size, size), np.float64) for name, size in channels.items()
     }
@@ -172,8 +164,6 @@ class Multiplication:
 
 def multiplications(model: onnx.ModelProto) -> tuple[Multiplication, ...]:
     """The Conv, Gemm and MatMul nodes of the main graph with a float32 initializer as weight."""
-    import onnx
-
     weights = {
         each.name: each.dims
         for each in model.graph.initializer
@@ -219,8 +209,6 @@ def measure_channel_means(
     Raises:
         StepError: ONNX Runtime fails on a sample.
     """
-    import numpy as np
-
     wanted = {(each.value, each.is_convolution): each.channels for each in multiplications(model)}
     if len({value for value, _ in wanted}) < len(wanted):  # one value read in both ways
         wanted = {key: size for key, size in wanted.items() if (key[0], not key[1]) not in wanted}
@@ -248,7 +236,6 @@ def _mean(value: str, size: int, prefix: str, opset: int, *, pooled: bool) -> Va
         prefix: Prefix of the new names.
         pooled: Whether it is averaged over its positions first.
     """
-    import numpy as np
     from onnx import TensorProto, helper, numpy_helper
 
     read = f"{prefix}/pooled" if pooled else value

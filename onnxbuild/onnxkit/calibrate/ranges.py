@@ -6,21 +6,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.feed_checks import LEAST_INSTEAD, odd_feeds
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.model.graphs import LEAST_SHARE, opset_of, tail_values
 from onnxbuild.onnxkit.model.model_files import save_graph
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_sample
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
 
 _FLOAT = 1
 _AXES_ARE_AN_INPUT_FROM = 18
@@ -46,9 +41,6 @@ def add_slice_probes(model: onnx.ModelProto) -> list[SliceProbe]:
     Args:
         model: Every value typed; gets outputs added.
     """
-    import numpy as np
-    import onnx
-
     by_input = opset_of(model) >= _AXES_ARE_AN_INPUT_FROM
     graph = model.graph
     shapes = _shapes(graph)
@@ -86,8 +78,6 @@ class SliceRanges:
 
     def add(self, found: Mapping[str, np.ndarray]) -> None:
         """Take in the probes' outputs for one sample."""
-        import numpy as np
-
         for probe in self.probes:
             for name, merge in zip(probe.outputs, (np.minimum, np.maximum), strict=True):
                 self.bounds[name] = merge(self.bounds.get(name, found[name]), found[name])
@@ -97,8 +87,6 @@ class SliceRanges:
 
         That is the greatest width among the narrowest LEAST_SHARE of an axis's slices, those that vary at all.
         """
-        import numpy as np
-
         widths: dict[str, float] = {}
         for probe in self.probes:
             low, high = (np.asarray(self.bounds[name], np.float64) for name in probe.outputs)
@@ -196,7 +184,6 @@ def measure_ranges(
 
 def tensors_data(bounds: Mapping[str, tuple[float, float]]) -> object:
     """The ranges in the form that ONNX Runtime's quantizers take."""
-    import numpy as np
     from onnxruntime.quantization.calibrate import CalibrationMethod, TensorsData
 
     pairs = {
@@ -259,8 +246,6 @@ def _float_values(graph: onnx.GraphProto) -> list[str]:
 
 def _add_probes(model: onnx.ModelProto, names: list[str]) -> None:
     """Add a ReduceMin, ReduceMax and ReduceL1 over all axes of each value, as graph outputs."""
-    import onnx
-
     for n, name in enumerate(names):
         for kind in _PROBES:
             output = _probe_name(kind, n)

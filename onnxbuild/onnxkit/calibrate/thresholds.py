@@ -6,18 +6,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.model.model_files import save_graph
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_sample
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
 
 BINS = 8192
 """Even, so that a range around zero has an edge there. Heavy tails need many: with the greatest
@@ -51,8 +47,6 @@ class Histogram:
 
     def add(self, values: np.ndarray) -> Histogram:
         """The histogram with more values, all from `low` to `high`, counted in float64."""
-        import numpy as np
-
         flat = values.reshape(-1)
         counts, zeros = self.counts.copy(), self.zeros
         for start in range(0, flat.size, _CHUNK):
@@ -67,8 +61,6 @@ class Histogram:
 
 def empty_histogram(low: float, high: float) -> Histogram:
     """A histogram of nothing yet, over [low, high]."""
-    import numpy as np
-
     return Histogram(low, high, np.zeros(BINS, np.int64), 0)
 
 
@@ -114,8 +106,6 @@ def measure_histograms(
 
 
 def _add_outputs(model: onnx.ModelProto, names: Sequence[str]) -> None:
-    import onnx
-
     known = {each.name for each in (*model.graph.input, *model.graph.output)}
     model.graph.output.extend(
         onnx.helper.make_tensor_value_info(name, _FLOAT, None)
@@ -183,8 +173,6 @@ def _slice(histogram: Histogram, threshold: float, *, folded: bool) -> tuple[int
 
 def _divergence(counts: np.ndarray, first: int, last: int, merged: int) -> float:
     """KL(seen || quantized) in nats; infinite where nothing is left inside."""
-    import numpy as np
-
     inside: np.ndarray = counts[first:last].astype(np.float64)
     if not inside.any():
         return math.inf
@@ -274,8 +262,6 @@ def squared_error(histogram: Histogram, bounds: Range, grid: IntegerGrid) -> flo
         bounds: Range that is quantized; if it leaves zero out, it is extended to zero.
         grid: Integer grid that it is mapped to.
     """
-    import numpy as np
-
     low, high = min(bounds[0], 0.0), max(bounds[1], 0.0)
     values = histogram.low + histogram.width * (np.arange(len(histogram.counts)) + 0.5)
     step = (2 * max(-low, high) if grid.symmetric else high - low) / grid.steps
@@ -289,8 +275,6 @@ def squared_error(histogram: Histogram, bounds: Range, grid: IntegerGrid) -> flo
 
 def clipped_share(histogram: Histogram, chosen: Range) -> float:
     """The share of values outside the range, 0 to 1, to within a bin at each end."""
-    import numpy as np
-
     total = int(histogram.counts.sum()) + histogram.zeros
     inner = histogram.low + histogram.width * np.arange(len(histogram.counts) + 1)
     outside = (inner[1:] <= chosen[0]) | (inner[:-1] >= chosen[1])
@@ -306,8 +290,6 @@ def _folded(histogram: Histogram) -> Histogram:
 
 def _percentile(histogram: Histogram, grid: IntegerGrid, percentile: float) -> Range:
     """Return the range that cuts the same share of values off both tails; off the upper one alone, if symmetric."""
-    import numpy as np
-
     cut = (100.0 - percentile) / 100.0
     counts: np.ndarray = histogram.counts.astype(np.float64)
     if histogram.low <= 0 <= histogram.high:
@@ -333,8 +315,6 @@ def _least_squares(histogram: Histogram, grid: IntegerGrid, _: float) -> Range:
     every pair of ends is weighed by three prefix sums. The uniform error is a model: `choose_range`
     compares the result with the whole range, number by number.
     """
-    import numpy as np
-
     bins = len(histogram.counts)
     zero = min(max(-histogram.low / histogram.width, 0.0), float(bins))
     left = _ladder(int(np.floor(zero)))[::-1]
@@ -356,8 +336,6 @@ def _least_squares(histogram: Histogram, grid: IntegerGrid, _: float) -> Range:
 
 def _ladder(length: int) -> np.ndarray:
     """0, then whole numbers up to `length`, each some percent above the one before."""
-    import numpy as np
-
     if length < 1:
         return np.zeros(1, np.int64)
     steps = np.concatenate([[0], np.geomspace(1, length, _COARSE).round()])
@@ -367,8 +345,6 @@ def _ladder(length: int) -> np.ndarray:
 
 def _near(places: np.ndarray, chosen: int) -> np.ndarray:
     """Places around the chosen one, up to its neighbours."""
-    import numpy as np
-
     ordered = np.sort(places)
     at = int(np.searchsorted(ordered, chosen))
     first, last = ordered[max(at - 1, 0)], ordered[min(at + 1, len(ordered) - 1)]
@@ -380,8 +356,6 @@ def _best(
     histogram: Histogram, grid: IntegerGrid, low_places: np.ndarray, high_places: np.ndarray
 ) -> tuple[int, int]:
     """The pair of edges with the least squared error; of equals, the widest range."""
-    import numpy as np
-
     counts: np.ndarray = histogram.counts.astype(np.float64)
     width = histogram.width
     centers = histogram.low + width * (np.arange(len(counts)) + 0.5)

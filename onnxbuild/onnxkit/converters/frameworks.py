@@ -1,7 +1,5 @@
 """Frameworks that run in an environment of their own: what is asked of them, what runs there, where they are installed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

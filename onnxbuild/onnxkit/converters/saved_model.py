@@ -4,8 +4,6 @@ The numbers of fields are those of saved_model.proto, meta_graph.proto, tensor_s
 (tensorflow/core/protobuf, tensorflow/core/framework). Graphs and weights are skipped, not parsed.
 """
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from onnxbuild.core.step import CXX_HEADER
 from onnxbuild.onnxkit.cpp.content import MODEL
+from onnxbuild.onnxkit.frameworks import onnxruntime
 from onnxbuild.onnxkit.host.compiler import compiler_path
 from onnxbuild.onnxkit.packages.package_run import OwnTest, run_own_test
 
@@ -112,8 +113,6 @@ def _real(model: Path, scratch: Path) -> Path:
 
 
 def _library() -> Path | None:
-    import onnxruntime
-
     folder = Path(onnxruntime.__file__).parent / "capi"
     found = [path for pattern in _LIBRARIES for path in sorted(folder.glob(pattern))]
     return found[0] if found else None

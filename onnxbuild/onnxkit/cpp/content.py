@@ -1,7 +1,5 @@
 """Contents of a C++ package: a header, a program that tests it, CMake's files, the model, golden inputs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

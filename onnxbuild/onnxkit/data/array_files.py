@@ -13,10 +13,9 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from tokenize import TokenError
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
-if TYPE_CHECKING:
-    import numpy as np
+from onnxbuild.onnxkit.frameworks import np
 
 ARRAY_SUFFIX = ".npy"
 NUMPY_DTYPES = frozenset(
@@ -95,7 +94,6 @@ def _read_member(archive: zipfile.ZipFile, record: zipfile.ZipInfo) -> np.ndarra
 
 
 def _read_array(file: IO[bytes], size_bytes: int) -> np.ndarray:
-    import numpy as np
     from numpy.lib import format as form
 
     readers = {(1, 0): form.read_array_header_1_0, (2, 0): form.read_array_header_2_0}

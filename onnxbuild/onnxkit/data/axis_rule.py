@@ -1,7 +1,5 @@
 """Rule for the sizes of some axes of a recipe, found by running a model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from onnxbuild.core.axis import Axis

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.axis import example_sizes, is_sum
 from onnxbuild.core.errors import StepError
@@ -24,11 +23,8 @@ from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, make_feeds
 from onnxbuild.onnxkit.data.recorded_calls import recorded_feeds
 from onnxbuild.onnxkit.data.user_code import iterate_user
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.host.progress import counted
-
-if TYPE_CHECKING:
-    import numpy as np
-
 
 NamedFile = tuple[str, Path]
 
@@ -37,10 +33,7 @@ _UNREADABLE = (OSError, ValueError, EOFError, MemoryError, RuntimeError)
 
 
 def file_feeds(
-    files: Sequence[NamedFile],
-    inputs: Sequence[DummyInput],
-    axes: Sequence[Axis],
-    where: str,
+    files: Sequence[NamedFile], inputs: Sequence[DummyInput], axes: Sequence[Axis], where: str
 ) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     """(which sample of which file, feeds), unchecked, in the order of the files' names.
 
@@ -114,8 +107,6 @@ def array_of_file(path: Path, label: str, where: str) -> np.ndarray:
     Raises:
         StepError: It can't be read.
     """
-    import numpy as np
-
     try:
         found: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
     except _UNREADABLE as error:
@@ -124,8 +115,6 @@ def array_of_file(path: Path, label: str, where: str) -> np.ndarray:
 
 
 def _archive(path: Path, label: str, where: str) -> dict[str, np.ndarray]:
-    import numpy as np
-
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             found = {name: archive[name] for name in archive.files}
@@ -183,6 +172,30 @@ def _cut(
     for start in range(0, count if stacked else count - size + 1, 1 if stacked else size):
         part = start if stacked else slice(start, start + size)
         yield {name: array[part] for name, array in known.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class DataParams:
+    """Parameters of a step that goes over the calibration data.
+
+    Attributes:
+        data: A callable that yields feeds, files that hold them, or the dummy inputs.
+        inputs: What the recipe declares.
+        axes: The dynamic axes.
+        samples: How many items of the data are used, at most.
+        seed: Of the random inputs of `data: dummy`.
+    """
+
+    data: Entrypoint
+    inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...] = ()
+    samples: int = 100
+    seed: int = 0
+
+    @property
+    def source(self) -> FeedSource:
+        """The data, as a source of feeds."""
+        return FeedSource(self.data, self.inputs, self.axes, self.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +309,5 @@ def read_texts(name: str, path: Path, where: str) -> tuple[str, ...]:
 
 def text_array(texts: Sequence[str], count: int, start: int = 0) -> np.ndarray:
     """Return `count` texts as an array, shape (count,): from `start` on, and again from the first after the last."""
-    import numpy as np
-
     made: np.ndarray = np.array([texts[(start + n) % len(texts)] for n in range(count)], object)
     return made

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.model.tensor_types import BFLOAT16, STRING, numpy_dtype, rounded
-
-if TYPE_CHECKING:
-    import numpy as np
-
 
 _ODD: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "NaN": lambda array: array != array,  # noqa: PLR0124 - what NaN is
@@ -43,8 +40,6 @@ def refuse_nan(
     Raises:
         StepError: Names the output and the point.
     """
-    import numpy as np
-
     for name, array in outputs.items():
         if array.dtype.kind == "f" and bool(np.isnan(array).any()):
             raise StepError(
@@ -61,8 +56,6 @@ def odd_values(name: str, array: np.ndarray) -> str:
 
     NaN goes before inf, inf before -inf: the first that is found is reported.
     """
-    import numpy as np
-
     kind = odd_kind(array)
     if not kind:
         return ""
@@ -76,8 +69,6 @@ def odd_values(name: str, array: np.ndarray) -> str:
 
 def odd_kind(array: np.ndarray) -> str:
     """`NaN`, `inf` or `-inf`, the worst that is there; empty if all are finite."""
-    import numpy as np
-
     if array.dtype.kind != "f" or bool(np.isfinite(array).all()):
         return ""
     return next(kind for kind, test in _ODD.items() if bool(test(array).any()))
@@ -150,8 +141,6 @@ def check_array(each: DummyInput, value: Any, where: str) -> np.ndarray:
     Raises:
         StepError: It is none, or holds a NaN or an infinity above zero.
     """
-    import numpy as np
-
     array = _as_array(each, value, where)
     if each.dtype == STRING:
         _check_shape(each, array, where)
@@ -189,7 +178,7 @@ def _pairs(unknown: Sequence[str], missing: Sequence[str]) -> list[tuple[str, st
             (-difflib.SequenceMatcher(None, old.lower(), new.lower()).ratio(), n, m)
             for n, old in enumerate(unknown)
             for m, new in enumerate(missing)
-        ),
+        )
     )
     taken: dict[int, int] = {}
     for _, n, m in likeness:
@@ -199,8 +188,6 @@ def _pairs(unknown: Sequence[str], missing: Sequence[str]) -> list[tuple[str, st
 
 
 def _as_array(each: DummyInput, value: Any, where: str) -> np.ndarray:
-    import numpy as np
-
     if each.dtype != BFLOAT16 and str(getattr(value, "dtype", "")) == f"torch.{BFLOAT16}":
         raise StepError(
             f"input '{each.name}' has dtype {BFLOAT16}; expected {each.dtype}",
@@ -237,8 +224,6 @@ def _as_text(each: DummyInput, array: np.ndarray, where: str) -> np.ndarray:
     Raises:
         StepError: Something in it is no string, or ends in NUL, which that form would lose.
     """
-    import numpy as np
-
     found = array.ravel().tolist()
     other = next((item for item in found if not isinstance(item, str)), None)
     if other is not None:
@@ -277,8 +262,6 @@ def _conversion(each: DummyInput, value: Any) -> str:
 
 def _cast(each: DummyInput, array: np.ndarray, value: Any) -> str:
     """Return the fix for a value of another dtype: the cast to write, and what it would lose."""
-    import numpy as np
-
     wanted = numpy_dtype(each.dtype)
     loses = ""
     if array.dtype.kind == "f" and wanted.kind in "iub":

@@ -6,7 +6,6 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.axis import is_sum, shape_at, size_at
 from onnxbuild.core.errors import StepError
@@ -14,11 +13,8 @@ from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.data.feed_checks import check_array, check_names
 from onnxbuild.onnxkit.data.states import empty_state
 from onnxbuild.onnxkit.data.user_code import an
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.model.tensor_types import BFLOAT16, STRING, numpy_dtype, rounded
-
-if TYPE_CHECKING:
-    import numpy as np
-
 
 _WORDS, _LETTERS = 4, 8
 """Most words of a random string, and most letters of each."""
@@ -35,8 +31,6 @@ def dummy_array(each: DummyInput, sizes: Mapping[str, int], seed: str | int) -> 
         sizes: Axis name -> elements along it, for every symbol in its shape.
         seed: Any int or string; each input has a generator of its own, seeded by it and the name.
     """
-    import numpy as np
-
     dtype, shape = numpy_dtype(each.dtype), shape_at(each.shape, sizes)
     made: np.ndarray
     if each.arange is not None:
@@ -61,8 +55,6 @@ def is_free(each: DummyInput) -> bool:
 
 def value_range(each: DummyInput) -> tuple[float, float] | None:
     """Return the least and the greatest value that an input is drawn from; None for floats without a range."""
-    import numpy as np
-
     dtype = numpy_dtype(each.dtype)
     if dtype.kind == "b":
         return 0, 1
@@ -82,16 +74,12 @@ def _float_range(each: DummyInput) -> tuple[float, float]:
 
 
 def _generator(seed: str) -> np.random.Generator:
-    import numpy as np
-
     entropy = hashlib.sha256(seed.encode()).digest()
     return np.random.Generator(np.random.PCG64(int.from_bytes(entropy[:16], "big")))
 
 
 def _filled(fill: object, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """One value everywhere, or one for each row of the first axis, again and again."""
-    import numpy as np
-
     if not isinstance(fill, tuple):
         value = np.array(fill, dtype)
         whole: np.ndarray = np.full(shape, value, value.dtype)
@@ -107,8 +95,6 @@ def _mask(each: DummyInput, shape: tuple[int, ...], seed: str | int) -> np.ndarr
 
     Inputs of one declared shape get one set of lengths: a batch has one length a row.
     """
-    import numpy as np
-
     size, count = shape[-1], math.prod(shape[:-1])
     generator = _generator(f"{seed}:mask:{list(each.shape)}")
     lengths = generator.integers(1, max(size, 2), count)
@@ -122,8 +108,6 @@ def _mask(each: DummyInput, shape: tuple[int, ...], seed: str | int) -> np.ndarr
 
 
 def _drawn(each: DummyInput, shape: tuple[int, ...], generator: np.random.Generator) -> np.ndarray:
-    import numpy as np
-
     dtype = numpy_dtype(each.dtype)
     drawn: np.ndarray
     if each.dtype == STRING:
@@ -142,8 +126,6 @@ def _drawn(each: DummyInput, shape: tuple[int, ...], generator: np.random.Genera
 
 
 def _texts(shape: Sequence[int], generator: np.random.Generator) -> np.ndarray:
-    import numpy as np
-
     def word() -> str:
         count = int(generator.integers(1, _LETTERS + 1))
         return "".join(chr(ord("a") + int(n)) for n in generator.integers(0, 26, count))
@@ -158,8 +140,6 @@ def _texts(shape: Sequence[int], generator: np.random.Generator) -> np.ndarray:
 
 def _integer_range(each: DummyInput, dtype: np.dtype) -> tuple[int, int]:
     """[low, high), one past the greatest."""
-    import numpy as np
-
     if each.low is None and each.high is None and dtype.itemsize == 1:
         info = np.iinfo(dtype)
         return int(info.min), int(info.max) + 1
@@ -314,8 +294,6 @@ class FeedCache:
 
     def keep(self, feeds: Iterable[Feeds]) -> Iterator[Feeds]:
         """Pass feeds on, each written first."""
-        import numpy as np
-
         with self._path.open("wb") as file:
             for sample in feeds:
                 self._names.append(tuple(sample))
@@ -325,8 +303,6 @@ class FeedCache:
 
     def __iter__(self) -> Iterator[Feeds]:
         """The feeds that were kept, in their order."""
-        import numpy as np
-
         with self._path.open("rb") as file:
             for names in self._names:
                 yield {name: np.load(file, allow_pickle=False) for name in names}

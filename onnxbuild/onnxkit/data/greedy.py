@@ -1,7 +1,5 @@
 """Roles of a decoder's inputs, by their declarations: ids, masks, positions, state."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.axis import is_sum
 from onnxbuild.core.errors import StepError
@@ -12,10 +12,8 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds
 from onnxbuild.onnxkit.data.user_code import an, call_data, items_of
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.host.progress import counted
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def count_rows(value: Any) -> int | None:
@@ -96,8 +94,6 @@ def cut_into_batches(
     Raises:
         StepError: Arrays or labels hold different numbers of samples, or no batch fits the rest of them.
     """
-    import numpy as np
-
     arrays = {
         name: each if hasattr(each, "ndim") else np.asarray(each) for name, each in feeds.items()
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code, message_of
@@ -15,9 +14,7 @@ from onnxbuild.onnxkit.data.calibration_data import array_of_file
 from onnxbuild.onnxkit.data.feeds import dummy_array
 from onnxbuild.onnxkit.data.greedy import Roles
 from onnxbuild.onnxkit.data.user_code import iterate_user
-
-if TYPE_CHECKING:
-    import numpy as np
+from onnxbuild.onnxkit.frameworks import np
 
 _DUMMY_MAX = 12
 """Most tokens of a random prompt."""
@@ -145,8 +142,6 @@ def _encoded(context: StepContext, tokenizer: Entrypoint) -> Callable[[str], lis
 
 
 def _ids(item: object, where: str) -> np.ndarray:
-    import numpy as np
-
     found: np.ndarray = np.asarray(item)
     if found.ndim != 1 or found.dtype.kind not in "iu" or not found.size:
         raise StepError(

@@ -9,6 +9,7 @@ from onnxbuild.core.entrypoint import COMPONENT, PIPELINE_DATA, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import read_points, read_reference
+from onnxbuild.onnxkit.frameworks import np
 
 CALLS = "calls"
 """Folder in a pipeline's reference: a folder for each component, with its calls as points. Also the input of steps that
@@ -26,8 +27,6 @@ def calls_folder(context: StepContext, data: Entrypoint) -> Path:
 
 def recorded_feeds(context: StepContext, data: Entrypoint, most: int) -> Iterator[Feeds]:
     """Yield what went into a component in calls that are drawn from all of them, with a fixed seed: they differ in sizes."""
-    import numpy as np
-
     folder = calls_folder(context, data)
     drawn = np.random.default_rng(0).permutation(len(read_points(folder)))[:most]
     for point in read_reference(folder, drawn.tolist()):

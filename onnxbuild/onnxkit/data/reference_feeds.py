@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.axis import Point, example_sizes, reference_points, shape_at
 from onnxbuild.core.errors import StepError
@@ -32,12 +31,9 @@ from onnxbuild.onnxkit.data.reference_files import (
 )
 from onnxbuild.onnxkit.data.states import decoding_points
 from onnxbuild.onnxkit.data.user_code import call_entrypoint, call_user, own_copy
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.model.tensor_types import STRING
-
-if TYPE_CHECKING:
-    import numpy as np
-
 
 MOST_BYTES = 1 << 30
 """Values that a model may hold at once at a point that the recipe does not name. The runtimes take two to
@@ -264,8 +260,6 @@ def write_unusual(
         moved: Find the rows on a threshold; None where the model has none.
         rounding: How far rounding alone moves outputs.
     """
-    import numpy as np
-
     found = []
     for n, feeds in enumerate(extreme_rows(inputs, sizes, "unusual")):
         try:

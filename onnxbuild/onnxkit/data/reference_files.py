@@ -7,18 +7,15 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.axis import Point
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.array_files import read_arrays
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.reports import write_report
-
-if TYPE_CHECKING:
-    import numpy as np
-
 
 _FIX_OF_POINTS = (
     "if it varies for real inputs, give some: `reference: {samples: FILE.py:CALLABLE}`, or `low` "
@@ -83,8 +80,6 @@ class MovedRows:
 
     def mask(self, count: int) -> np.ndarray:
         """Return which of so many rows are among them, shape (count,), bool."""
-        import numpy as np
-
         found: np.ndarray = np.zeros(count, bool)
         found[self.rows] = True
         return found
@@ -144,8 +139,6 @@ class ReferenceWriter:
 
     def add(self, point: ReferencePoint) -> None:
         """Write NAME.npz: keys `input.NAME`, `output.NAME`, `rounding.NAME`; equal arrays give equal bytes."""
-        import numpy as np
-
         file = f"{point.name}.npz"
         arrays = {f"{_INPUT}{name}": array for name, array in point.feeds.items()}
         arrays |= {f"{_OUTPUT}{name}": array for name, array in point.outputs.items()}
@@ -193,8 +186,6 @@ def read_points(folder: Path) -> tuple[PointEntry, ...]:
 
 def _without_objects(array: np.ndarray) -> np.ndarray:
     """Strings as fixed-width Unicode: objects would be pickled, which nobody should have to trust."""
-    import numpy as np
-
     plain: np.ndarray = array.astype(np.str_) if array.dtype.hasobject else array
     return plain
 

@@ -1,7 +1,5 @@
 """Call the user's own code: its arguments, what it yields, and its errors in one sentence with its line."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import itertools
@@ -107,12 +105,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 def call_user(
-    call: Callable[[], T],
-    target: str,
-    where: str,
-    *,
-    owner: str = "the model's",
-    takes: str = "",
+    call: Callable[[], T], target: str, where: str, *, owner: str = "the model's", takes: str = ""
 ) -> T:
     """Run the user's code; whatever it raises becomes one short message with its own line.
 

@@ -143,12 +143,7 @@ def changes_of(match: Match) -> list[Change]:
     """Return all that differs, nodes first, then attributes, connections and weights."""
     weights = list(_weights(match))
     changed = {each.node for each in weights}
-    return [
-        *_nodes(match, changed),
-        *_attributes(match),
-        *_moved(match),
-        *weights,
-    ]
+    return [*_nodes(match, changed), *_attributes(match), *_moved(match), *weights]
 
 
 def _nodes(match: Match, changed: set[str]) -> Iterator[NodesChanged]:

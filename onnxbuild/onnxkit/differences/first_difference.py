@@ -14,6 +14,7 @@ from onnxbuild.core.step import MANIFEST_FILE, SUMS_FILE
 from onnxbuild.onnxkit.differences.models import compare_models
 from onnxbuild.onnxkit.differences.sentences import say
 from onnxbuild.onnxkit.differences.values import array_difference, shown
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.model.model_files import load_model
 
 
@@ -148,8 +149,6 @@ def _inside(one: Path, other: Path) -> tuple[str, str]:
 
 
 def _arrays(one: Path, other: Path) -> tuple[str, str]:
-    import numpy as np
-
     if one.suffix == ".npy":
         loaded = [np.load(path, mmap_mode="r", allow_pickle=False) for path in (one, other)]
         return array_difference(*loaded), ""

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.differences.values import weight_digest
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.model.graphs import names_read, subgraphs
 
 if TYPE_CHECKING:
@@ -191,8 +192,6 @@ def _without_constants(
 
 def _tensor_of(attribute: onnx.AttributeProto, onnx: Any) -> Weight | None:
     """The value of a Constant; None for a kind that is no tensor or number."""
-    import numpy as np
-
     kinds = {
         "value_float": np.float32, "value_floats": np.float32,
         "value_int": np.int64, "value_ints": np.int64,

@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.onnxkit.differences.changes import Change, changes_of, inner_pairs
-from onnxbuild.onnxkit.differences.graph_view import (
-    GraphView,
-    view_of_function,
-    view_of_graph,
-)
+from onnxbuild.onnxkit.differences.graph_view import GraphView, view_of_function, view_of_graph
 from onnxbuild.onnxkit.differences.matching import match_graphs
 from onnxbuild.onnxkit.differences.values import shown_apart
 from onnxbuild.onnxkit.model.inspect import inputs_of, type_text

@@ -1,7 +1,5 @@
 """Differences of two models as sentences, one each; equal changes at many places are one."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import Counter
@@ -10,12 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from onnxbuild.onnxkit.differences.changes import (
-    Change,
-    InputMoved,
-    NodesChanged,
-    WeightChanged,
-)
+from onnxbuild.onnxkit.differences.changes import Change, InputMoved, NodesChanged, WeightChanged
 from onnxbuild.onnxkit.differences.models import Inside, ModelDifferences
 from onnxbuild.onnxkit.differences.values import NOT_FINITE, ArrayDifference, AttributeChanged
 
@@ -74,12 +67,7 @@ class Said:
 
 def say(found: ModelDifferences) -> list[Said]:
     """Return a sentence for each difference, the most important first."""
-    return [
-        *_signature(found),
-        *_facts(found),
-        *_graph(found.changes),
-        *_weights(found.changes),
-    ]
+    return [*_signature(found), *_facts(found), *_graph(found.changes), *_weights(found.changes)]
 
 
 def _signature(found: ModelDifferences) -> Iterator[Said]:

@@ -8,13 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.inspect import dtype_name
 from onnxbuild.onnxkit.model.model_files import is_outside, weight_array
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
 
 _CHUNK_ELEMENTS = 1 << 20
 WIDEST = 60
@@ -80,8 +76,6 @@ def compare_arrays(one: np.ndarray, other: np.ndarray) -> ArrayDifference | None
     Elements are compared by their bits: -0.0 and 0.0, or two kinds of NaN, are different bytes of a
     file. Only chunks are held in memory as float64.
     """
-    import numpy as np
-
     first, count, largest, magnitude = -1, 0, 0.0, 0.0
     has_numbers = one.dtype.kind not in "OSUTMm"
     ones, others = one.reshape(-1), other.reshape(-1)
@@ -113,8 +107,6 @@ def compare_arrays(one: np.ndarray, other: np.ndarray) -> ArrayDifference | None
 
 def _differing(left: np.ndarray, right: np.ndarray) -> Any:
     """Return a mask of the elements whose bits differ."""
-    import numpy as np
-
     if left.dtype.hasobject:
         pairs = zip(left, right, strict=True)
         return np.fromiter((a != b for a, b in pairs), dtype=bool, count=left.size)
@@ -125,8 +117,6 @@ def _differing(left: np.ndarray, right: np.ndarray) -> Any:
 
 def _largest_gap(left: np.ndarray, right: np.ndarray) -> float:
     """The largest absolute difference; infinite where a NaN or an infinity stands on one side."""
-    import numpy as np
-
     if left.dtype.kind in "iu":  # float64 has too few digits for 64 bits
         gaps = np.maximum(left, right).astype(np.uint64) - np.minimum(left, right).astype(
             np.uint64
@@ -140,8 +130,6 @@ def _largest_gap(left: np.ndarray, right: np.ndarray) -> float:
 
 def _largest_magnitude(values: np.ndarray) -> float:
     """The largest finite magnitude; 0 where there is none."""
-    import numpy as np
-
     wide = np.complex128 if values.dtype.kind == "c" else np.float64
     sizes = np.abs(values.astype(wide))
     return float(sizes[np.isfinite(sizes)].max(initial=0.0))
@@ -186,16 +174,11 @@ def cut(text: str) -> str:
 
 
 if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
     Weight: TypeAlias = onnx.TensorProto | onnx.SparseTensorProto
 
 
 def weight_type(weight: Weight) -> str:
     """Return a weight's type and shape: `float32 [64, 3]`, `sparse float32 [64, 3]`."""
-    import onnx
-
     if isinstance(weight, onnx.SparseTensorProto):
         return f"sparse {dtype_name(weight.values.data_type)} {list(weight.dims)}"
     return f"{dtype_name(weight.data_type)} {list(weight.dims)}"
@@ -203,9 +186,6 @@ def weight_type(weight: Weight) -> str:
 
 def weight_digest(weight: Weight) -> str:
     """Return a digest of a weight's type, shape and elements."""
-    import numpy as np
-    import onnx
-
     if isinstance(weight, onnx.SparseTensorProto):
         places, array = _entries(weight)
     else:
@@ -227,9 +207,6 @@ def compare_weights(one: Weight, other: Weight) -> ArrayDifference | None:
     Raises:
         ValueError: The indices of a sparse one do not fit its values or its shape.
     """
-    import numpy as np
-    import onnx
-
     if isinstance(one, onnx.TensorProto) and isinstance(other, onnx.TensorProto):
         return compare_arrays(weight_array(one), weight_array(other))
     assert isinstance(one, onnx.SparseTensorProto)
@@ -251,8 +228,6 @@ def compare_weights(one: Weight, other: Weight) -> ArrayDifference | None:
 
 def _entries(weight: onnx.SparseTensorProto) -> tuple[np.ndarray, np.ndarray]:
     """Places of the stored elements, as if the weight were flat, in order; and these elements."""
-    import numpy as np
-
     name, shape = weight.values.name, tuple(weight.dims)
     if is_outside(weight.values) or is_outside(weight.indices):
         raise ValueError(f"sparse weight '{name}' is in a file, where ONNX has dense ones alone")
@@ -321,9 +296,6 @@ def attribute_changes(
 
 def _values(attributes: Iterable[onnx.AttributeProto]) -> Iterator[tuple[str, Any]]:
     """(name, value) of each: lists of numbers and text as arrays, tensors of a list one by one."""
-    import numpy as np
-    import onnx
-
     kinds = onnx.AttributeProto
     for each in attributes:
         if each.ref_attr_name:
@@ -345,9 +317,6 @@ def _values(attributes: Iterable[onnx.AttributeProto]) -> Iterator[tuple[str, An
 
 
 def _change(node: str, name: str, old: Any, new: Any) -> AttributeChanged | None:
-    import numpy as np
-    import onnx
-
     graph = onnx.GraphProto
     if isinstance(old, graph) and isinstance(new, graph):
         return None
@@ -374,9 +343,6 @@ def _change(node: str, name: str, old: Any, new: Any) -> AttributeChanged | None
 
 def _text(name: str, value: Any) -> str:
     """A value; type and shape alone where it is long."""
-    import numpy as np
-    import onnx
-
     if isinstance(value, _FromFunction):
         return f"the function's {value.name}"
     if isinstance(value, onnx.TensorProto):

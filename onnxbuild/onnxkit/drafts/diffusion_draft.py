@@ -1,7 +1,5 @@
 """Draft of a recipe for a pipeline of diffusers': a component for each model, and the loop over them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path

@@ -14,6 +14,7 @@ from onnxbuild.core.recipe import DTYPES
 from onnxbuild.onnxkit.data.user_code import an, call_user
 from onnxbuild.onnxkit.drafts.torch_draft import MASKS, in_eval, outputs_in
 from onnxbuild.onnxkit.drafts.torch_guesses import BATCH, SEQUENCE
+from onnxbuild.onnxkit.frameworks import np
 
 if TYPE_CHECKING:
     import torch
@@ -90,7 +91,6 @@ def _examples(given: object) -> list[Any]:
 
 def _named(module: torch.nn.Module, given: Any, target: str) -> Example:
     """An example's tensors, by the names of forward's parameters."""
-    import numpy as np
     import torch
 
     names = list(inspect.signature(module.forward).parameters)

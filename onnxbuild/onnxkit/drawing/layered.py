@@ -1,7 +1,5 @@
 """A drawing's places: boxes in layers, lines with right angles between them; no two boxes overlap."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

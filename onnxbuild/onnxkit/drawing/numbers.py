@@ -1,7 +1,5 @@
 """Numbers as a reader wants them: three digits that count, and no ratio that is not known to a factor of two."""
 
-from __future__ import annotations
-
 _MINUTE_S = 60
 _SMALL, _LARGE = 1e-3, 1e5
 _ROUNDED = 999.5

@@ -3,8 +3,6 @@
 Sugiyama, Tagawa, Toda 1981, "Methods for visual understanding of hierarchical system structures".
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

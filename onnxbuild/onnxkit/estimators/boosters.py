@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
+from onnxbuild.onnxkit.frameworks import np
 
 if TYPE_CHECKING:
     from onnxbuild.onnxkit.data.feeds import Feeds
@@ -76,7 +77,6 @@ def lightgbm_estimator(booster: Any, where: str) -> Any:
 @functools.cache
 def booster_types() -> tuple[type, type]:
     """(classifier, regressor): types whose attributes onnxmltools reads."""
-    import numpy as np
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
     class _Booster(BaseEstimator):  # type: ignore[misc]
@@ -146,8 +146,6 @@ def with_categories(feeds: Feeds, inputs: Sequence[DummyInput], estimator: Any) 
         feeds: One point's: rows of all columns, or an input for each column.
         inputs: As the recipe declares them; floats that are drawn as fractions between `low` and `high` do not stay.
     """
-    import numpy as np
-
     declared = {each.name: each for each in inputs}
     names, order = list(declared), [str(n) for n in getattr(estimator, "feature_names_in_", ())]
     found = {name: feeds[name].copy() for name in names}
@@ -178,8 +176,6 @@ def with_categories(feeds: Feeds, inputs: Sequence[DummyInput], estimator: Any) 
 
 def _is_declared(values: Any, declared: DummyInput) -> bool:
     """Return whether the recipe chose the values of a column, or floats are whole numbers already."""
-    import numpy as np
-
     if values.dtype.kind == "f":
         return bool(np.array_equal(values, np.floor(values)) and (values >= 0).all())
     return any(each is not None for each in (declared.low, declared.high, declared.fill))
@@ -390,11 +386,7 @@ def register_boosters(where: str) -> None:
         classifier, regressor = booster_types()
         for kind in (lightgbm.LGBMClassifier, classifier):
             update_registered_converter(
-                kind,
-                f"LightGbm{kind.__name__}",
-                classifier_shapes,
-                convert,
-                options=zipmap,
+                kind, f"LightGbm{kind.__name__}", classifier_shapes, convert, options=zipmap
             )
         for kind in (lightgbm.LGBMRegressor, regressor):
             update_registered_converter(

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code, message_of
@@ -19,13 +19,9 @@ from onnxbuild.onnxkit.estimators.boosters import (
     settle_boosters,
 )
 from onnxbuild.onnxkit.estimators.outputs import EstimatorOutput, fit_outputs
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.scopes import rename_reads
 from onnxbuild.onnxkit.ready_onnx.written_out import settle_locales
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
 
 _ML = "ai.onnx.ml"
 
@@ -306,7 +302,6 @@ def widen_inputs(model: onnx.ModelProto, inputs: Sequence[DummyInput]) -> None:
 
 def join_columns(model: onnx.ModelProto, inputs: Sequence[DummyInput], matrix: DummyInput) -> None:
     """Give a graph that takes the matrix an input for each column, in place."""
-    import numpy as np
     from onnx import helper
 
     def kind(dtype: str) -> int:

@@ -17,6 +17,7 @@ from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, frontend_of
 from onnxbuild.onnxkit.estimators.boosters import lightgbm_estimator, xgboost_estimator
 from onnxbuild.onnxkit.estimators.outlines import FEATURES, SKOPS
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.sources.parts import BATCH
 
 SKLEARN, XGBOOST, LIGHTGBM = "sklearn", "xgboost", "lightgbm"
@@ -83,10 +84,8 @@ def _set_threads(threads: int) -> None:
 
 
 def _seed() -> None:
-    import numpy as np
-
     random.seed(0)
-    np.random.seed(0)  # noqa: NPY002 - what estimators without a random_state draw from
+    np.random.seed(0)
 
 
 def _other(made: object, found: str, *, is_file: bool) -> str:

@@ -1,7 +1,5 @@
 """Outline of an estimator's file: its inputs, read without the package that wrote it."""
 
-from __future__ import annotations
-
 import json
 import re
 import zipfile

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import call_user
+from onnxbuild.onnxkit.frameworks import np, onnx, onnxruntime
 from onnxbuild.onnxkit.sessions.open import first_line, session_errors
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
 
 LABEL, PROBABILITIES, SCORES = "label", "probabilities", "scores"
 
@@ -153,8 +149,6 @@ def as_rows(estimator: Any, inputs: Sequence[DummyInput], feeds: Feeds, where: s
     Raises:
         StepError: There are several inputs, and pandas is not installed.
     """
-    import numpy as np
-
     arrays = {each.name: feeds[each.name] for each in inputs}
     objects = {
         name: array.astype(object) if array.dtype.kind == "U" else array
@@ -185,7 +179,6 @@ def as_rows(estimator: Any, inputs: Sequence[DummyInput], feeds: Feeds, where: s
 def _as_array(
     estimator: Any, output: EstimatorOutput, made: Any, *, wide: bool, where: str
 ) -> np.ndarray:
-    import numpy as np
     from sklearn.base import is_classifier, is_regressor
 
     if hasattr(made, "toarray"):
@@ -282,7 +275,6 @@ def _fitted(
     Raises:
         StepError: The shapes have nothing in common.
     """
-    import numpy as np
     from onnx import helper, numpy_helper
 
     def add(operator: str, constant: np.ndarray | None = None, **attributes: Any) -> None:
@@ -316,8 +308,6 @@ def _fitted(
 
 
 def _run(model: onnx.ModelProto, feeds: Feeds, where: str) -> list[np.ndarray]:
-    import onnxruntime
-
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # shapes that converters write wrong are put right here
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

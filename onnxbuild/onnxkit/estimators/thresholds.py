@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from onnxbuild.onnxkit.accuracy.judged_outputs import differing_rows, excused_rows
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import MovedRows
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Compute = Callable[[Feeds], Mapping[str, "np.ndarray"]]
     _Column = tuple[str, tuple[int, ...]]
     _Move = Mapping[_Column, int]
@@ -50,8 +49,6 @@ def rows_on_threshold(compute: Compute, feeds: Feeds) -> MovedRows:
 
     Returns: The rows, several times each: the outputs that moved copies of them have.
     """
-    import numpy as np
-
     rows = len(next(iter(feeds.values())))
     expected = compute(feeds)
     found = _Found(expected)
@@ -92,8 +89,6 @@ class _Found:
 
     def add(self, rows: np.ndarray, actual: Mapping[str, np.ndarray]) -> list[int]:
         """Keep those that differ; returns their rows."""
-        import numpy as np
-
         apart: np.ndarray = np.zeros(len(rows), bool)
         for name, array in actual.items():
             apart |= _differs(self._expected[name][rows], array)
@@ -111,8 +106,6 @@ class _Found:
         return [int(row) for row in rows[apart]]
 
     def rows(self) -> MovedRows:
-        import numpy as np
-
         outputs = {
             name: np.array(found, self._expected[name].dtype).reshape(
                 -1, *self._expected[name].shape[1:]
@@ -124,8 +117,6 @@ class _Found:
 
 def _batches(feeds: Feeds, moves: Iterator[_Move]) -> Iterator[tuple[list[_Move], Feeds]]:
     """Moved copies of all rows, several to a call."""
-    import numpy as np
-
     size = max(1, sum(array.size for array in feeds.values()))
     most = max(1, _MOST_ELEMENTS // size)
     steps = _steps(feeds)
@@ -136,8 +127,6 @@ def _batches(feeds: Feeds, moves: Iterator[_Move]) -> Iterator[tuple[list[_Move]
 
 def _moves(feeds: Feeds) -> Iterator[_Move]:
     """Yield all columns up, each by itself up; and all of that down."""
-    import numpy as np
-
     columns = [
         (name, index)
         for name, step in _steps(feeds).items()
@@ -160,8 +149,6 @@ def _moved(feeds: Feeds, move: _Move, steps: Mapping[str, np.ndarray]) -> Feeds:
 
 def _steps(feeds: Feeds) -> dict[str, np.ndarray]:
     """Name of a float input -> how far each of its columns is moved; 0 for whole numbers."""
-    import numpy as np
-
     found = {}
     for name, array in feeds.items():
         if array.dtype.kind == "f" and len(array):
@@ -182,16 +169,12 @@ def _combined(columns: Mapping[_Column, Sequence[int]]) -> list[_Move]:
 
 def _greatest(array: np.ndarray) -> np.ndarray:
     """The greatest magnitude in each column; a missing value (NaN) is none."""
-    import numpy as np
-
     greatest: np.ndarray = np.fmax.reduce(np.abs(array), axis=0, initial=0)
     return greatest
 
 
 def _differs(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
     """Return a mask of the rows in which two outputs differ, shape (rows,)."""
-    import numpy as np
-
     if expected.dtype.kind == "f":
         apart = np.abs(expected - actual) > JUMP_ATOL + JUMP_RTOL * np.abs(expected)
     else:

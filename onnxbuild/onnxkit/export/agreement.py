@@ -14,12 +14,12 @@ from onnxbuild.onnxkit.accuracy.comparison import Breach, breach, compare, misma
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
 from onnxbuild.onnxkit.data.states import decoding_points
 from onnxbuild.onnxkit.export.probe_sizes import probe_points
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.sessions.decoding import run_in_place
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 
 if TYPE_CHECKING:
-    import numpy as np
     from onnxruntime import InferenceSession
 
 _SAME_GRAPH = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2}
@@ -128,8 +128,6 @@ def graph_breach(expected: np.ndarray, actual: np.ndarray) -> Breach | None:
     Args:
         actual: Comparable with it (see `mismatch`).
     """
-    import numpy as np
-
     bound = _SAME_GRAPH.get(str(expected.dtype), 0.0)
     if not bound:
         return breach(expected, actual, atol=0.0, rtol=0.0)
@@ -155,8 +153,6 @@ def operator_breach(expected: np.ndarray, actual: np.ndarray) -> tuple[float, fl
     Args:
         actual: ONNX Runtime's, on the same inputs.
     """
-    import numpy as np
-
     if expected.shape != actual.shape or expected.dtype != actual.dtype:
         return float(expected.size), float(actual.size)
     if expected.dtype.kind != "f":
@@ -183,8 +179,6 @@ def _at(expected: np.ndarray, actual: np.ndarray, place: int) -> tuple[float, fl
 
 
 def _difference(expected: np.ndarray, actual: np.ndarray) -> str:
-    import numpy as np
-
     same_nan = expected.dtype.kind == "f" and bool(np.isnan(expected).any())
     if same_nan and expected.shape == actual.shape and expected.dtype == actual.dtype:
         if not np.array_equal(np.isnan(expected), np.isnan(actual)):

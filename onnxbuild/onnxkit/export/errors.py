@@ -1,7 +1,5 @@
 """Reduce an exporter's pages of error to an operator, an axis, a line of the model."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

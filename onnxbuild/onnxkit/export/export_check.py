@@ -293,10 +293,7 @@ def _agrees(
 
 
 def _guilty_axes(
-    inputs: Sequence[DummyInput],
-    axes: Sequence[Axis],
-    point: Point,
-    fine: Callable[[Point], bool],
+    inputs: Sequence[DummyInput], axes: Sequence[Axis], point: Point, fine: Callable[[Point], bool]
 ) -> list[str]:
     sums = sums_of([each.shape for each in inputs])
     return [name for name, single in axis_by_axis(axes, point, sums) if not fine(single)]

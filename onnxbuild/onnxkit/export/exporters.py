@@ -35,6 +35,7 @@ from onnxbuild.onnxkit.export.torch_wrapping import (
     trace_remarks,
     without_output,
 )
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.graphs import all_graphs
 from onnxbuild.onnxkit.model.opsets import OpsetError
@@ -45,7 +46,6 @@ from onnxbuild.onnxkit.modules.stateful_module import INNER, is_stateful
 from onnxbuild.onnxkit.operators.opaque_nodes import OpaqueNode, dynamo_nodes, torchscript_nodes
 
 if TYPE_CHECKING:
-    import onnx
     import onnx_ir
     import torch
 
@@ -251,7 +251,6 @@ _TORCHSCRIPT_MOST = 23
 def _export_torchscript(
     wrapper: torch.nn.Module, request: ExportRequest, notes: set[str], _restricted: dict[str, int]
 ) -> onnx.ModelProto:
-    import onnx
     import torch
 
     phase("torchscript: tracing and translating to ONNX")
@@ -303,8 +302,6 @@ def widen_indices(model: onnx.ModelProto) -> None:
     Args:
         model: Its values' types are known: dynamo writes them down.
     """
-    import onnx
-
     for graph in all_graphs(model):
         narrow = {each.name for each in graph.initializer if each.data_type == _INT32} | {
             each.name

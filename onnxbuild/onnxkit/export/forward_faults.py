@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.export.torch_module import call_forward
-
-if TYPE_CHECKING:
-    import torch
+from onnxbuild.onnxkit.frameworks import np, torch
 
 _NO_PADDING = "no padding token is defined"  # transformers, of decoders that classify rows
 _BY_VALUES = (
@@ -88,9 +85,6 @@ def _written(dtypes: Mapping[str, str]) -> str:
 
 def _values_fix(tried: _Tried, feeds: Feeds) -> str:
     """Return the fix for the input whose values forward refuses (for ids: the table's size); empty if none."""
-    import numpy as np
-    import torch
-
     zeros = _zeros(feeds)
     guilty = [name for name in feeds if tried.runs(feeds | {name: zeros[name]})]
     if len(guilty) != 1:
@@ -110,8 +104,6 @@ def _values_fix(tried: _Tried, feeds: Feeds) -> str:
 
 
 def _zeros(feeds: Feeds) -> Feeds:
-    import numpy as np
-
     return {name: np.zeros_like(array) for name, array in feeds.items()}
 
 
@@ -132,8 +124,6 @@ class _Tried:
 
     def runs_with_ones(self, feeds: Feeds) -> str:
         """Return the first input of integers or bools that forward takes if it is 1 everywhere; empty if none is."""
-        import numpy as np
-
         names = (name for name, each in feeds.items() if each.dtype.kind in "biu")
         return next((n for n in names if self.runs(feeds | {n: np.ones_like(feeds[n])})), "")
 

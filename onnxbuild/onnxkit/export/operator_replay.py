@@ -17,10 +17,10 @@ from onnxbuild.onnxkit.export.agreement import operator_breach
 from onnxbuild.onnxkit.export.errors import WrongOperatorError
 from onnxbuild.onnxkit.export.exporters import EXPORTERS, ExportRequest, export_graph
 from onnxbuild.onnxkit.export.torch_module import run_module
+from onnxbuild.onnxkit.frameworks import np, onnxruntime
 from onnxbuild.onnxkit.sessions.open import session_errors
 
 if TYPE_CHECKING:
-    import numpy as np
     import torch
 
 _CALLS_OF_A_LINE = 2
@@ -168,8 +168,6 @@ def _first_wrong(
         left: Number of exports that may still be tried, in its one element.
         unknown_is_wrong: Whether a call that can't be exported counts as wrong.
     """
-    import onnxruntime
-
     if not calls or left[0] <= 0:
         return None
     left[0] -= 1

@@ -1,7 +1,5 @@
 """Sizes at which a model is tried: which points, what rule explains a failure, at which sizes two inputs agree."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm

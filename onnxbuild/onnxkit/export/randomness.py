@@ -15,9 +15,9 @@ from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import line_of
 from onnxbuild.onnxkit.export.torch_module import run_module
+from onnxbuild.onnxkit.frameworks import np
 
 if TYPE_CHECKING:
-    import numpy as np
     import torch
 
 _SAME = 1e-4
@@ -117,8 +117,6 @@ def _keeps(what: str, where: str) -> StepError:
 
 def first_that_differs(ones: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) -> str:
     """The name of the first output that is not the same twice; empty if all are."""
-    import numpy as np
-
     for name, one in ones.items():
         other = others[name]
         if one.shape != other.shape or one.dtype != other.dtype:
@@ -135,19 +133,17 @@ def first_that_differs(ones: Mapping[str, np.ndarray], others: Mapping[str, np.n
 
 
 def _random_state() -> tuple[Any, Any, Any]:
-    import numpy as np
     import torch
 
-    return torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002 - the user's
+    return torch.get_rng_state(), random.getstate(), np.random.get_state()
 
 
 def _set_random_state(state: tuple[Any, Any, Any]) -> None:
-    import numpy as np
     import torch
 
     torch.set_rng_state(state[0])
     random.setstate(state[1])
-    np.random.set_state(state[2])  # noqa: NPY002 - the user's
+    np.random.set_state(state[2])
 
 
 @contextmanager

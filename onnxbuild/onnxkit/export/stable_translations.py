@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from onnxbuild.onnxkit.frameworks import onnx
+
 _SERIES_BELOW = 0.5
 """|x| below which log(1 + x) is computed without adding 1 to x."""
 
@@ -352,7 +354,6 @@ def _scatter_mean(
 
 def _log_cumulative_sum(self: Any, dim: int) -> Any:
     """Logarithm of the cumulative sum of exponentials, one element after the other."""
-    import onnx
     import onnx_ir
     from onnxscript import opset18 as op
 

@@ -13,6 +13,7 @@ from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
 from onnxbuild.onnxkit.data.states import growth_in, prompt_length, state_inputs
 from onnxbuild.onnxkit.data.user_code import call_user
 from onnxbuild.onnxkit.export.torch_module import module_tensors
+from onnxbuild.onnxkit.frameworks import np, torch
 from onnxbuild.onnxkit.modules.stateful_module import (
     INNER,
     config_of,
@@ -23,9 +24,6 @@ from onnxbuild.onnxkit.modules.stateful_module import (
 from onnxbuild.onnxkit.modules.transformers_cache import tensors_of
 
 if TYPE_CHECKING:
-    import numpy as np
-    import torch
-
     Found = Mapping[tuple[int, str], torch.Tensor]
     Declared = Mapping[tuple[int, str], DummyInput]
 
@@ -65,8 +63,6 @@ def _filled(
     Raises:
         StepError: Forward fails, or puts nothing into it.
     """
-    import torch
-
     cache = empty_cache(module, name)
     if cache is None:
         return None

@@ -13,6 +13,7 @@ from onnxbuild.core.recipe import FILE_DATA, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import call_entrypoint, call_user
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.huggingface.diffusion import DIFFUSERS, load_diffusion
 from onnxbuild.onnxkit.huggingface.load import load_folder
 from onnxbuild.onnxkit.keras_models.archive import KERAS
@@ -31,7 +32,6 @@ from onnxbuild.onnxkit.modules.stateful_module import parameters_of, stateful
 from onnxbuild.onnxkit.sources.outline import FORM
 
 if TYPE_CHECKING:
-    import numpy as np
     import torch
 
 
@@ -146,8 +146,6 @@ def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where
     Raises:
         StepError: It does not, or something is; or an input is of strings.
     """
-    import numpy as np
-
     for each in inputs:
         if each.dtype == STRING:
             tensor_of(each.name, each.dtype, np.zeros(0), where)  # says why it can't be
@@ -283,8 +281,6 @@ def module_tensors(
 
 
 def _as_array(tensor: torch.Tensor, where: str) -> np.ndarray:
-    import numpy as np
-
     try:
         array: np.ndarray = np.array(tensor.detach().cpu().numpy(), order="C")
     except TypeError as error:  # bfloat16, float8, sparse: numpy has no such thing

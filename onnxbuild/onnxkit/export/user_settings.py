@@ -15,9 +15,9 @@ from onnxbuild.onnxkit.accuracy.comparison import mismatch
 from onnxbuild.onnxkit.data.feeds import Feeds, is_free, value_range
 from onnxbuild.onnxkit.export.agreement import graph_breach
 from onnxbuild.onnxkit.export.torch_module import TorchSettings, run_module
+from onnxbuild.onnxkit.frameworks import np
 
 if TYPE_CHECKING:
-    import numpy as np
     import torch
 
 _FAST_PATH = "torch.backends.mha.set_fastpath_enabled(False)"
@@ -38,8 +38,6 @@ def padded_feeds(inputs: Sequence[DummyInput], feeds: Feeds) -> Iterator[Feeds]:
         inputs: Inputs, as the recipe declares them; those drawn from 0 and 1, of two or more axes, are masks.
         feeds: One set of inputs.
     """
-    import numpy as np
-
     masks = [
         each.name
         for each in inputs
@@ -119,8 +117,6 @@ def refuse_other_settings(
 
 
 def _difference(ours: Mapping[str, np.ndarray], users: Mapping[str, np.ndarray]) -> str:
-    import numpy as np
-
     for name, one in ours.items():
         other = users[name]
         if one.dtype.kind == "f" and one.shape == other.shape:  # users look for no value in a NaN

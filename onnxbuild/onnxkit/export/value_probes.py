@@ -18,14 +18,12 @@ from onnxbuild.onnxkit.export.agreement import graph_breach
 from onnxbuild.onnxkit.export.errors import SizeChoiceError
 from onnxbuild.onnxkit.export.export_check import Probes, compare_at
 from onnxbuild.onnxkit.export.torch_module import run_module
+from onnxbuild.onnxkit.frameworks import np, torch
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
 from onnxbuild.onnxkit.sessions.run import fit_feeds
 
 if TYPE_CHECKING:
-    import numpy as np
-    import torch
-
     from onnxbuild.onnxkit.export.export_check import Probes
 
 
@@ -133,8 +131,6 @@ def _difference(
     names: Sequence[str], expected: Sequence[np.ndarray], actual: Sequence[np.ndarray]
 ) -> tuple[str, bool]:
     """Return how the outputs differ where PyTorch's are finite, and whether that output is of whole numbers."""
-    import numpy as np
-
     for name, b, a in zip(names, expected, actual, strict=True):
         if b.shape == a.shape and b.dtype == a.dtype and b.dtype.kind == "f":
             finite = np.isfinite(b)

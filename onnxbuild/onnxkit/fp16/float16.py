@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.onnxkit.fp16.casts import FLOAT, tidy_casts
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.graphs import keep
-from onnxbuild.onnxkit.model.scopes import (
-    GraphScope,
-    all_names,
-    name_maker,
-    rename_reads,
-    scopes,
-)
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
+from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, rename_reads, scopes
 
 LARGEST = 65504.0
 """The largest finite fp16 value (IEEE 754 binary16)."""
@@ -41,8 +32,6 @@ def make_constant_outputs(model: onnx.ModelProto) -> None:
     branch with two types: ONNX Runtime refuses both. Folding makes such outputs of all that depends on weights
     alone.
     """
-    import onnx
-
     make = name_maker(all_names(model))
     for scope in scopes(model):
         graph = scope.graph
@@ -63,8 +52,6 @@ def readers_of_large_constants(model: onnx.ModelProto) -> tuple[str, ...]:
 
     Those of nested graphs are among them.
     """
-    import onnx
-
     large: set[tuple[GraphScope | None, str]] = set()
     found = []
     for scope in scopes(model):
@@ -82,11 +69,7 @@ def readers_of_large_constants(model: onnx.ModelProto) -> tuple[str, ...]:
 
 
 def convert(
-    model: onnx.ModelProto,
-    *,
-    keep_io_types: bool,
-    op_types: Sequence[str],
-    nodes: Sequence[str],
+    model: onnx.ModelProto, *, keep_io_types: bool, op_types: Sequence[str], nodes: Sequence[str]
 ) -> onnx.ModelProto:
     """Convert what can be fp16 and take away the casts that cancel out; `model` is used up.
 
@@ -131,17 +114,12 @@ def _lift(graph: onnx.GraphProto) -> None:
 
 
 def _is_large(array: np.ndarray) -> bool:
-    import numpy as np
-
     magnitude = np.abs(array[np.isfinite(array)])
     return bool(((magnitude > LARGEST) & (magnitude < MASK_FROM)).any())
 
 
 def _constant(attribute: onnx.AttributeProto) -> onnx.TensorProto | None:
     """The tensor of a Constant node's attribute; None for strings and sparse tensors."""
-    import numpy as np
-    import onnx
-
     if attribute.name == "value":
         tensor = onnx.TensorProto()
         tensor.CopyFrom(attribute.t)

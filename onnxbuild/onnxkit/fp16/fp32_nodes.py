@@ -6,19 +6,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.calibrate.ranges import measure_ranges
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.fp16.casts import FLOAT, FLOAT16
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.model.graphs import all_graphs, names_read
 from onnxbuild.onnxkit.model.inspect import ranks
 from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, rename_reads, scopes
 from onnxbuild.onnxkit.sessions.element_types import load_typed, without_weights
-
-if TYPE_CHECKING:
-    import onnx
-
 
 _PLACEHOLDER = "KeptInFp32"
 
@@ -79,8 +75,6 @@ def restore_kept(model: onnx.ModelProto, kept: Sequence[Kept]) -> None:
         model: Converted: all that was float32 is fp16.
         kept: From `hide_kept`.
     """
-    import onnx
-
     make = name_maker(all_names(model))
     infos = {value.name: value for graph in all_graphs(model) for value in graph.value_info}
     read: dict[tuple[int, str], str] = {}
@@ -124,8 +118,6 @@ def restore_kept(model: onnx.ModelProto, kept: Sequence[Kept]) -> None:
 
 def _hidden(scope: GraphScope, node: onnx.NodeProto, floats: set[str]) -> Kept:
     """Turn a node into its placeholder."""
-    import onnx
-
     constants = {}
     exact = {}
     values = []
@@ -152,8 +144,6 @@ def _hidden(scope: GraphScope, node: onnx.NodeProto, floats: set[str]) -> Kept:
 
 def _floats(model: onnx.ModelProto, stays: Callable[[onnx.NodeProto], bool]) -> set[str]:
     """The float32 values of all graphs; those of nested graphs are inferred if they are asked for."""
-    import onnx
-
     typed = model
     if any(stays(n) for s in scopes(model) if s.outer is not None for n in s.graph.node):
         typed = without_weights(model)

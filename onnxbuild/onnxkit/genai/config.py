@@ -1,7 +1,5 @@
 """genai_config.json: the names, sizes and special tokens of a decoder, as onnxruntime-genai takes them."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

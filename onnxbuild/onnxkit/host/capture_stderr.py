@@ -1,7 +1,5 @@
 """Capture what C++ code writes to standard error: ONNX Runtime reports reasons only there."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

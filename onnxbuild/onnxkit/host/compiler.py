@@ -1,7 +1,5 @@
 """The C++ compiler that a step runs."""
 
-from __future__ import annotations
-
 import shutil
 
 from onnxbuild.core.step import COMPILERS

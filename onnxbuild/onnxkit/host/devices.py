@@ -1,7 +1,5 @@
 """Accelerators of this machine, as the kernel shows them: no library of any vendor is loaded."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

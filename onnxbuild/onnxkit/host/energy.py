@@ -1,7 +1,5 @@
 """Energy of a call, if the machine reports it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar

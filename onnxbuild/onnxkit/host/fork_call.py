@@ -1,7 +1,5 @@
 """A call in a process of its own, so that what it takes is its own."""
 
-from __future__ import annotations
-
 import gc
 import os
 import pickle

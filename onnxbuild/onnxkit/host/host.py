@@ -4,8 +4,6 @@ Loaded on every run, even where nothing is to be done: it imports next to nothin
 not even pathlib.
 """
 
-from __future__ import annotations
-
 import os
 
 from onnxbuild.host.measured import cpu, usable_cores

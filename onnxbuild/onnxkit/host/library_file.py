@@ -1,7 +1,5 @@
 """Platforms (system and processor) that a shared library was built for, read from its header."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

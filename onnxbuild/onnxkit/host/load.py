@@ -1,7 +1,5 @@
 """Load that other processes and virtual machines put on a machine during a measurement."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path

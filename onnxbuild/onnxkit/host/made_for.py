@@ -1,7 +1,5 @@
 """The machine that an artifact is bound to, and whether this machine is of that kind."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A process has one listener at most; without one, a report costs a comparison. Go
 leave all of this out (tests/step_code.py).
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, TypeVar

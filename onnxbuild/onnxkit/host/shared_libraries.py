@@ -1,7 +1,5 @@
 """Shared libraries: what one needs, and which of that the loader can't find."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import re

@@ -1,7 +1,5 @@
 """Inputs, axes and state of a model that writes text, as its config says them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -25,11 +25,7 @@ from onnxbuild.onnxkit.sources.parts import BATCH
 if TYPE_CHECKING:
     import torch
 
-_MODELS = {
-    "text_encoder": "CLIPTextModel",
-    "unet": "UNet2DConditionModel",
-    "vae": "AutoencoderKL",
-}
+_MODELS = {"text_encoder": "CLIPTextModel", "unet": "UNet2DConditionModel", "vae": "AutoencoderKL"}
 """Folder -> the class of its model, in the pipelines that are known."""
 
 _NOT_MODELS = ("scheduler", "tokenizer", "feature_extractor", "safety_checker")
@@ -285,10 +281,7 @@ def _unet_module(model: torch.nn.Module) -> torch.nn.Module:
             self.model = model
 
         def forward(
-            self,
-            sample: torch.Tensor,
-            timestep: torch.Tensor,
-            encoder_hidden_states: torch.Tensor,
+            self, sample: torch.Tensor, timestep: torch.Tensor, encoder_hidden_states: torch.Tensor
         ) -> dict[str, torch.Tensor]:
             found = self.model(sample, timestep, encoder_hidden_states, return_dict=False)
             return {"prediction": found[0]}

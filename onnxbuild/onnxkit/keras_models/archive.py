@@ -3,8 +3,6 @@
 Names of keys are those of keras/src/saving/saving_lib.py and serialization_lib.py.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import zipfile

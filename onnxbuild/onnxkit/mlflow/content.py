@@ -3,8 +3,6 @@
 Source: MLflow 3.17, mlflow/onnx/__init__.py, mlflow/models/model.py, mlflow/types/schema.py.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import onnx
-
+from onnxbuild.onnxkit.frameworks import onnx
 
 _BITS_BELOW_A_BYTE = {"UINT4": 4, "INT4": 4, "FLOAT4E2M1": 4, "UINT2": 2, "INT2": 2}
 
@@ -131,8 +129,6 @@ def element_count(tensor: onnx.TensorProto) -> int:
 
 def tensor_bytes(tensor: onnx.TensorProto) -> int:
     """Bytes of a tensor's elements as raw data, from its type and shape alone."""
-    import onnx
-
     if tensor.data_type == onnx.TensorProto.STRING:
         return sum(len(item) for item in tensor.string_data)
     bits = _BITS_BELOW_A_BYTE.get(onnx.TensorProto.DataType.Name(tensor.data_type))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.axis import shape_at
 from onnxbuild.core.recipe import DummyInput
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.model.graphs import (
     all_graphs,
     all_nodes,
@@ -18,8 +19,6 @@ from onnxbuild.onnxkit.model.graphs import (
 )
 
 if TYPE_CHECKING:
-    import onnx
-
     from onnxbuild.onnxkit.model.scopes import GraphScope
 
 
@@ -141,8 +140,6 @@ def _sizes(tensor: onnx.TypeProto.Tensor | onnx.TypeProto.SparseTensor) -> list[
 
 def dtype_name(element_type: int) -> str:
     """The word numpy has for an ONNX element type; ONNX's own, in lower case, where numpy has none."""
-    import onnx
-
     word = str(onnx.TensorProto.DataType.Name(element_type)).lower()
     return NUMPY_WORDS.get(word, word)
 
@@ -162,8 +159,6 @@ def held_bytes(
         inputs: Inputs, as the recipe declares them.
         sizes: Axis -> elements along it.
     """
-    import onnx
-
     shapes = {each.name: shape_at(each.shape, sizes) for each in inputs}
     for value in model.graph.input:
         if value.name in shapes:
@@ -194,8 +189,6 @@ def held_bytes(
 
 def _bytes(value: onnx.ValueInfoProto) -> int:
     """The bytes of a value; 0 where its shape is not known."""
-    import onnx
-
     sizes = dimensions(value)
     element_type = value.type.tensor_type.elem_type
     if sizes is None or not element_type or element_type == onnx.TensorProto.STRING:

@@ -21,10 +21,7 @@ FIXED_AXIS_FIX = (
 
 
 def interface_faults(
-    model: onnx.ModelProto,
-    inputs: Sequence[DummyInput],
-    outputs: Sequence[str],
-    opset: int | None,
+    model: onnx.ModelProto, inputs: Sequence[DummyInput], outputs: Sequence[str], opset: int | None
 ) -> list[Finding]:
     """List where a model is not what the recipe declares.
 

@@ -6,15 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.graphs import all_graphs, all_nodes, names_read
 from onnxbuild.onnxkit.model.model_files import in_place_of, weight_array
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
 
 BRANCH_PREFIX = "onnxbuild/outlier/"
 """Prefix of the names of nodes that carry outlier channels, which stay in fp32."""
@@ -54,8 +49,6 @@ def is_branch(name: str) -> bool:
 
 def linear_nodes(model: onnx.ModelProto, *, branches: bool = False) -> list[LinearNode]:
     """Return the main graph's linear nodes, in its order; or the branches of outlier channels."""
-    import onnx
-
     matrices = {
         each.name: tuple(each.dims)
         for each in model.graph.initializer
@@ -122,9 +115,6 @@ class Constants:
 
     def add(self, name: str, array: np.ndarray) -> str:
         """Add a constant; returns its name."""
-        import numpy as np
-        import onnx
-
         held = np.ascontiguousarray(array, np.float32)
         return self._add(name, onnx.numpy_helper.from_array(held))
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import filecmp
 import hashlib
-import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.graphs import all_nodes, initializers, tensor_bytes
 from onnxbuild.onnxkit.model.unsound import unsound
 
 if TYPE_CHECKING:
-    import numpy as np
     import onnx
 
 
@@ -105,7 +104,6 @@ def weight_array(tensor: onnx.TensorProto) -> np.ndarray:
     Args:
         tensor: Of a model that `map_weights` was called on, or one that holds its elements.
     """
-    import numpy as np
     import onnx
 
     if not is_outside(tensor):
@@ -138,7 +136,6 @@ def in_place_of(
         spill: An absolute path of a file that they are appended to then, so that memory does not
             hold them; None holds them.
     """
-    import numpy as np
     import onnx
 
     held = np.ascontiguousarray(array, np.float32)
@@ -173,12 +170,8 @@ def weights_in_reach(model: onnx.ModelProto) -> Iterator[Path | None]:
     for tensor in outside_tensors(model):
         extent = _extent_of(tensor)
         refer(tensor, extent.path.name, extent.offset, extent.length)
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
+    with chdir(folder):
         yield folder
-    finally:
-        os.chdir(before)
 
 
 def copy_weights(tensor: onnx.TensorProto, file: BinaryIO) -> None:
@@ -578,7 +571,6 @@ def _sha256(tensor: onnx.TensorProto) -> bytes:
 
 def _sha256_of_transposed(tensor: onnx.TensorProto) -> bytes:
     """Digest of a matrix's bytes, transposed; empty for what is no matrix, or of elements that NumPy lacks."""
-    import numpy as np
     import onnx
 
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))

@@ -6,17 +6,13 @@ import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Finding
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.model.graphs import all_graphs, all_nodes, opset_of, subgraphs
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, load_model, model_path
-
-if TYPE_CHECKING:
-    import onnx
-
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
@@ -54,8 +50,6 @@ class OpsetError(StepError):
 
 def has_operator(operator: str, opset: int) -> bool:
     """Return whether an opset has an operator; a deprecated one is not there."""
-    import onnx
-
     if not onnx.defs.has(operator, opset, ""):
         return False
     return not onnx.defs.get_schema(operator, opset, "").deprecated
@@ -95,14 +89,10 @@ def missing_forms(model: onnx.ModelProto) -> tuple[MissingForm, ...]:
 
 def newest_opset() -> int:
     """The newest opset that the installed onnx knows."""
-    import onnx
-
     return int(onnx.defs.onnx_opset_version())
 
 
 def _fits(node: onnx.NodeProto, opset: int, model: onnx.ModelProto) -> bool:
-    import onnx
-
     if not has_operator(node.op_type, opset):
         return False
     if any(True for _ in subgraphs(node)):
@@ -119,8 +109,6 @@ def _fits(node: onnx.NodeProto, opset: int, model: onnx.ModelProto) -> bool:
 
 def since_version(operator: str, opset: int) -> int | None:
     """The opset that brought the form that an operator has at `opset`; None where it is not there."""
-    import onnx
-
     if not onnx.defs.has(operator, opset, ""):
         return None
     return int(onnx.defs.get_schema(operator, opset, "").since_version)
@@ -128,8 +116,6 @@ def since_version(operator: str, opset: int) -> int | None:
 
 def has_half_form(operator: str, opset: int) -> bool:
     """Return whether an operator of ONNX's own domain takes or gives fp16 at an opset, or no floats at all."""
-    import onnx
-
     if not onnx.defs.has(operator, opset, ""):
         return True
     schema = onnx.defs.get_schema(operator, opset, "")
@@ -197,8 +183,6 @@ def _types(model: onnx.ModelProto) -> list[tuple[str, int | None]]:
 
 def _inference_error(model: onnx.ModelProto, opset: int) -> str:
     """Return the error of onnx's strict shape inference at an opset; empty if there is none."""
-    import onnx
-
     imports = [onnx.helper.make_opsetid("", opset)]
     imports += [each for each in model.opset_import if each.domain not in DEFAULT_DOMAINS]
     other = onnx.ModelProto(
@@ -233,7 +217,6 @@ def checker_faults(
         StepError: The model can't be read, or its weights are not where it says.
     """
     phase("checking the model")
-    import onnx
 
     path = str(_checkable(model_path(folder_or_file), scratch))
     try:
@@ -273,8 +256,6 @@ def _later_opset(path: str, where: str, fix: str) -> Finding | None:
 
 def _unknown_operator(said: str) -> Finding | None:
     """The finding that names an operator that ONNX has in no version; None where that is not the cause."""
-    import onnx
-
     found = _UNREGISTERED.search(said)
     if found is None or onnx.defs.has(found["name"], ""):
         return None

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.model.graphs import names_defined, names_read_in, subgraphs
-
-if TYPE_CHECKING:
-    import onnx
 
 
 class GraphScope:
@@ -126,10 +123,7 @@ def _below(scope: GraphScope) -> Iterator[GraphScope]:
 
 
 def _separate(
-    graph: onnx.GraphProto,
-    renamed: Mapping[str, str],
-    seen: set[str],
-    make: Callable[[str], str],
+    graph: onnx.GraphProto, renamed: Mapping[str, str], seen: set[str], make: Callable[[str], str]
 ) -> None:
     """Rename what a nested graph defines, and what it reads of the graphs around it.
 
@@ -169,8 +163,6 @@ def show_captures(model: onnx.ModelProto) -> dict[str, str]:
 
     Returns: What the nested graphs read now -> what they read before, for `hide_captures`.
     """
-    import onnx
-
     graph = model.graph
     made = {name for node in graph.node for name in node.output}
     make = name_maker(all_names(model))

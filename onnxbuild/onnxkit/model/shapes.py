@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.axis import size_at, symbols_of
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.model.graphs import all_graphs, graphs_below, keep, tensor_bytes
-
-if TYPE_CHECKING:
-    import onnx
-
 
 _Shapes = Mapping[str, "onnx.TensorShapeProto"]
 
@@ -30,8 +26,6 @@ def drop_false_shapes(model: onnx.ModelProto) -> bool:
     A size is false where the operators' own rules give an axis of an input in its place. If one is, the
     sizes that these rules do not give are removed, too: they may have been computed from it. Types and ranks stay.
     """
-    import onnx
-
     axes = {
         dim.dim_param
         for value in model.graph.input
@@ -66,8 +60,6 @@ def infer_again(model: onnx.ModelProto) -> list[str]:
     Paddle's converter declares outputs as scalars, and other tools leave shapes and types out; ONNX Runtime goes by
     the operators. An output gets the shape that they give, and none where they give none.
     """
-    import onnx
-
     bare = _without_shapes(model)
     for graph in graphs_below(bare.graph):
         for value in graph.output:
@@ -138,8 +130,6 @@ def _dimensions(
     graph: onnx.GraphProto, inferred: _Shapes
 ) -> Iterator[tuple[onnx.TensorShapeProto.Dimension, onnx.TensorShapeProto.Dimension]]:
     """Yield each size of a value inside a graph, and what was inferred for it: empty where nothing was."""
-    import onnx
-
     unknown = onnx.TensorShapeProto.Dimension()
     for value in graph.value_info:
         given = value.type.tensor_type.shape.dim
@@ -158,8 +148,6 @@ def _shapes(graph: onnx.GraphProto) -> _Shapes:
 
 def _without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy a model without shapes but the inputs', and without the bytes of large weights."""
-    import onnx
-
     copy = onnx.ModelProto(ir_version=model.ir_version)
     copy.opset_import.extend(model.opset_import)
     copy.functions.extend(model.functions)
@@ -182,8 +170,6 @@ def _without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _without_bytes(tensor: onnx.TensorProto) -> onnx.TensorProto:
-    import onnx
-
     stripped = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
     stripped.data_location = onnx.TensorProto.EXTERNAL
     stripped.external_data.add(key="location", value="weights")

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.errors import StepError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnxruntime
-    import torch
+from onnxbuild.onnxkit.frameworks import np, onnxruntime, torch
 
 BFLOAT16, STRING = "bfloat16", "string"
 _ONNX_BFLOAT16 = 16
@@ -19,15 +15,11 @@ _ONNX_BFLOAT16 = 16
 
 def numpy_dtype(dtype: str) -> np.dtype:
     """Return what feeds of a declared dtype are held in: float32 for bfloat16, Unicode for strings."""
-    import numpy as np
-
     return np.dtype({BFLOAT16: "float32", STRING: "U"}.get(dtype, dtype))
 
 
 def rounded(array: np.ndarray) -> np.ndarray:
     """Float32 values as bfloat16 holds them: to the nearest, ties to even; NaN stays NaN."""
-    import numpy as np
-
     bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
     up = bits + (np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))
     kept: np.ndarray = (up & np.uint32(0xFFFF0000)).view(np.float32)
@@ -41,8 +33,6 @@ def tensor_of(name: str, dtype: str, array: np.ndarray, where: str = "") -> torc
     Raises:
         StepError: It is of strings.
     """
-    import torch
-
     if dtype == STRING:
         raise StepError(
             f"input '{name}' is of strings, and PyTorch has no string tensors",
@@ -59,9 +49,6 @@ def ort_feeds(session: onnxruntime.InferenceSession, feeds: Mapping[str, Any]) -
     Args:
         feeds: Input -> array; OrtValues stay as they are.
     """
-    import numpy as np
-    import onnxruntime
-
     made = dict(feeds)
     for each in session.get_inputs():
         array = made.get(each.name)

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
-from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.model.graphs import (
     all_graphs,
     all_nodes,
@@ -17,9 +17,6 @@ from onnxbuild.onnxkit.model.graphs import (
     subgraphs,
     tensor_bytes,
 )
-
-if TYPE_CHECKING:
-    import onnx
 
 NODES_MAX = 1_000_000
 """Most nodes of a model once its functions are inlined, as shape inference and ONNX Runtime do."""
@@ -56,8 +53,6 @@ def _names(model: onnx.ModelProto) -> Iterator[str]:
 
 def _meaningless(model: onnx.ModelProto) -> str:
     """Return which tensor has no number of bytes, or another one; empty if there is none."""
-    import onnx
-
     attributes = (attribute for node in all_nodes(model) for attribute in node.attribute)
     held = (tensor for each in attributes for tensor in (each.t, *each.tensors))
     types = frozenset(onnx.TensorProto.DataType.values())

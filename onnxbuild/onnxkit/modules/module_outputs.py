@@ -1,7 +1,5 @@
 """Name the tensors that a module's forward, or a function, returned: by key where it has keys, else by position."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -87,9 +85,7 @@ def named_outputs(
             wanted[name] = each
     if not wanted:
         raise OutputError(
-            f"{by.who} returned no {by.noun}",
-            where=where,
-            fix=f"return at least one {by.fix}",
+            f"{by.who} returned no {by.noun}", where=where, fix=f"return at least one {by.fix}"
         )
     return wanted
 

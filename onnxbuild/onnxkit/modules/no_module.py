@@ -1,7 +1,5 @@
 """The error of a callable that returns no PyTorch module, with the line that its kind of model needs."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 

@@ -4,8 +4,6 @@ Sources: npm's documentation of package.json (`name`, `version`), Semantic Versi
 js/node/src/session_options_helper.cc.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

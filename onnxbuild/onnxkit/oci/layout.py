@@ -3,8 +3,6 @@
 Source: https://github.com/opencontainers/image-spec/blob/v1.1.0/image-layout.md.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -4,8 +4,6 @@ Sources: CNCF ModelPack, https://github.com/modelpack/model-spec/blob/main/docs/
 OCI image specification 1.1, https://github.com/opencontainers/image-spec.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Operators of the user's: those that a recipe names, those with a `symbolic` method, and the error of one that no exporter knows."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.axis import Dimension, Point, symbols_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.core.state import Growth
 from onnxbuild.onnxkit.data.states import growth_in, state_inputs
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import keep, opset_of
 from onnxbuild.onnxkit.model.model_files import load_model, save_model, weight_array
@@ -31,9 +32,6 @@ from onnxbuild.onnxkit.optimize.known_dimensions import (
 )
 from onnxbuild.onnxkit.optimize.offline_optimization import UNFUSABLE, optimize_offline
 from onnxbuild.onnxkit.sessions.element_types import load_typed
-
-if TYPE_CHECKING:
-    import onnx
 
 FUSION = "cached-attention"
 """Its name among the fusions that may be left out."""
@@ -464,7 +462,6 @@ class _Fusing:
         in_place: bool,
     ) -> Iterator[onnx.NodeProto]:
         """The nodes as they were; of a cache in a buffer, they read what is in it, and keep what is behind that."""
-        import onnx
         from onnx import helper
 
         renamed = dict(ends)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.model.graphs import all_graphs, opset_of
 from onnxbuild.onnxkit.model.inspect import ranks
 from onnxbuild.onnxkit.model.opsets import DEFAULT_DOMAINS, has_operator
 from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, scopes
-
-if TYPE_CHECKING:
-    import onnx
-
 
 _SIMPLIFIED = "SimplifiedLayerNormalization"
 _NORMS = ("LayerNormalization", _SIMPLIFIED)
@@ -73,8 +70,6 @@ class _SpelledOut:
     opset: int
 
     def nodes(self) -> Iterator[onnx.NodeProto]:
-        import onnx
-
         node, stem = self.node, self.node.output[0]
         half = self.scale.data_type in (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
         x = node.input[0]
@@ -107,7 +102,6 @@ class _SpelledOut:
         axes = list(range(-max(1, len(self.scale.dims)), 0))
         if self.opset < _AXES_ARE_AN_INPUT_FROM:
             return self._node("ReduceMean", [value], output, axes=axes, keepdims=1)
-        import onnx
 
         name = f"{self.node.output[0]}/axes"
         if all(each.name != name for each in self.graph.initializer):
@@ -117,8 +111,6 @@ class _SpelledOut:
         return self._node("ReduceMean", [value, name], output, keepdims=1)
 
     def _constant(self, name: str, data_type: int, value: float) -> str:
-        import onnx
-
         name = f"{self.node.output[0]}/{name}"
         self.graph.initializer.append(onnx.helper.make_tensor(name, data_type, [], [value]))
         return name
@@ -126,8 +118,6 @@ class _SpelledOut:
     def _node(
         self, op_type: str, inputs: list[str], output: str, **attributes: Any
     ) -> onnx.NodeProto:
-        import onnx
-
         name = f"{self.node.name}/{op_type}"  # `canonicalize` numbers equal ones
         return onnx.helper.make_node(op_type, inputs, [output], name=name, **attributes)
 
@@ -169,7 +159,6 @@ def _is_product_with_weight(node: onnx.NodeProto, scope: GraphScope) -> bool:
 def _split(
     node: onnx.NodeProto, scope: GraphScope, known: dict[str, int], make: Callable[[str], str]
 ) -> Iterator[onnx.NodeProto]:
-    import onnx
     from onnx import helper
 
     given = _attributes(node)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.onnxkit.frameworks import np, onnx, onnxruntime
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import (
     all_graphs,
@@ -30,9 +31,6 @@ from onnxbuild.onnxkit.sessions.element_types import runtime_types, without_weig
 from onnxbuild.onnxkit.sessions.open import open_session, session_errors
 
 if TYPE_CHECKING:
-    import onnx
-    import onnxruntime
-
     from onnxbuild.core.step import StepContext
 
     _Found = tuple[
@@ -87,8 +85,6 @@ class HeldConstants:
 
     def _take_weights(self, model: onnx.ModelProto, read: set[str]) -> dict[str, str]:
         """Add the weights that are not there; returns new names of those whose own name stands for another value."""
-        import numpy as np
-
         there = {tensor.name: tensor for tensor in model.graph.initializer}
         names = all_names(model)
         make = name_maker(set(names))
@@ -142,7 +138,6 @@ def folded_constants(context: StepContext) -> Path:
     if found is None:
         return source
     model, cones, values, session = found
-    import onnx
 
     for value in values:
         array = session.run([value.name], {})[0]
@@ -249,8 +244,6 @@ def _may_grow(nodes: Sequence[onnx.NodeProto], name: str) -> bool:
 
 def _static_shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
     """The shapes that are known in full, if a node asks for any."""
-    import onnx
-
     found: dict[str, list[int]] = {}
     if not any(node.op_type == "Shape" for graph in all_graphs(model) for node in graph.node):
         return found
@@ -270,8 +263,6 @@ def _session(
     model: onnx.ModelProto, cones: _Cones, folder: Path, where: str
 ) -> onnxruntime.InferenceSession | None:
     """A session that computes the constants, then their shapes; None where ONNX Runtime has no kernel for one."""
-    import onnx
-
     nodes = cones.below(cones.values)
     made = {name for node in nodes for name in node.output}
     read = {name for node in nodes for name in node.input if name}
@@ -313,8 +304,6 @@ def _measured(
 
 
 def _named(tensor: onnx.TensorProto, name: str) -> onnx.TensorProto:
-    import onnx
-
     copy = onnx.TensorProto()
     copy.CopyFrom(tensor)
     copy.name = name
@@ -358,8 +347,6 @@ def _copies(messages: Iterable[Any]) -> list[Any]:
 
 
 def _value_bytes(value: onnx.ValueInfoProto) -> int:
-    import onnx
-
     tensor = value.type.tensor_type
     sizes = [dim.dim_value for dim in tensor.shape.dim]
     return tensor_bytes(onnx.TensorProto(data_type=tensor.elem_type, dims=sizes))

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.axis import Dimension, Point, size_at, symbols_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.feeds import make_feeds
 from onnxbuild.onnxkit.data.states import growth_in
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.graphs import drop_unread
 from onnxbuild.onnxkit.model.model_files import weight_array
 from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, rename_reads
 from onnxbuild.onnxkit.model.tensor_types import numpy_dtype
 from onnxbuild.onnxkit.sessions.run import PREFIX, ValueProbe, probed
-
-if TYPE_CHECKING:
-    import onnx
 
 Shapes = Mapping[str, tuple[Dimension | None, ...]]
 """Value -> its sizes, in terms of the recipe's axes; None for one that is something else."""
@@ -118,7 +115,6 @@ class Sizes:
 
     def constant(self, value: float | Sequence[int], dtype: str = "int64") -> str:
         """The name of a constant; equal ones are one."""
-        import numpy as np
         from onnx import numpy_helper
 
         array = np.array(value, numpy_dtype(dtype))

@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code
 from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.onnxkit.frameworks import onnxruntime
 from onnxbuild.onnxkit.host.capture_stderr import captured_stderr
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, loadable, model_path
 from onnxbuild.onnxkit.sessions.custom_operators import register_libraries
@@ -60,8 +61,6 @@ def optimize_offline(
     Raises:
         StepError: ONNX Runtime refuses the model.
     """
-    import onnxruntime
-
     folder.mkdir(parents=True, exist_ok=True)
     levels = onnxruntime.GraphOptimizationLevel
     options = onnxruntime.SessionOptions()

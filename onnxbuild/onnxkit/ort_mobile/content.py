@@ -1,7 +1,5 @@
 """Write the contents of a package for phones: model.ort, its needs, sizes, coverage, sources, golden inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

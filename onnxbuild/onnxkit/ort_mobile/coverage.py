@@ -10,13 +10,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.optimize.offline_optimization import optimize_offline
-
-if TYPE_CHECKING:
-    import onnx
 
 _XNNPACK_OPERATORS = frozenset(
     {
@@ -66,7 +64,6 @@ def coverage_of(source: Path, scratch: Path, where: str) -> tuple[Coverage, ...]
         source: The folder of the variant's ONNX model.
         scratch: Where the model is written with ONNX Runtime's basic optimizations done.
     """
-    import onnx
     from onnxruntime.tools.mobile_helpers import usability_checker as checker
 
     optimized = optimize_offline(source, scratch / "basic", level="basic", where=where)

@@ -1,7 +1,5 @@
 """Description of a model in ORT format by itself: inputs, outputs, sizes. Imports little: `verify` calls it in a process of its own."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Element types of tensors in Kotlin, Swift and TypeScript; a dtype that one lacks is absent."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

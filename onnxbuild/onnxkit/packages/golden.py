@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.params import from_json, to_json
 from onnxbuild.onnxkit.accuracy.judged_outputs import bounds_at
@@ -13,10 +13,8 @@ from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.accuracy.verdict import Bounds
 from onnxbuild.onnxkit.data.array_files import NUMPY_DTYPES
 from onnxbuild.onnxkit.data.reference_files import PointEntry, read_points, read_reference
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
-
-if TYPE_CHECKING:
-    import numpy as np
 
 GOLDEN = "golden"
 INDEX_FILE = "points.json"
@@ -165,8 +163,6 @@ def _written(folder: Path, stem: str, arrays: Mapping[str, np.ndarray]) -> list[
 
 
 def _read(folder: Path, about: Mapping[str, Any]) -> np.ndarray:
-    import numpy as np
-
     path = folder / about["file"]
     if about["dtype"] == "string":
         texts = json.loads(path.read_text(encoding="utf-8"))

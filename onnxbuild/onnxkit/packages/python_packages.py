@@ -1,7 +1,5 @@
 """Parts of all Python packages of a model: the ONNX Runtime that they require, and a test by golden inputs."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """A model's signature, from which the sources and descriptions of every package are written."""
 
-from __future__ import annotations
-
 import keyword
 import re
 from collections.abc import Collection, Iterable

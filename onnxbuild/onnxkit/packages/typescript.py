@@ -1,7 +1,5 @@
 """A model's inputs and outputs as TypeScript and JavaScript have them; files of JavaScript that packages share."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib import resources

@@ -4,8 +4,6 @@ Exporters keep a module's path in the names of its weights, and at times in thos
 has none (a Reshape, an optimizer's MatMul) belongs where its neighbours do.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 

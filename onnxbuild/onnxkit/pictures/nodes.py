@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.model.graphs import (
     element_count,
     graphs_below,
@@ -18,9 +19,6 @@ from onnxbuild.onnxkit.model.graphs import (
     tensor_bytes,
 )
 from onnxbuild.onnxkit.model.inspect import dtype_name
-
-if TYPE_CHECKING:
-    import onnx
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +236,6 @@ def read_graphs(model: onnx.ModelProto) -> list[NodeGraph]:
 
 def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with types of its values, as far as they can be inferred."""
-    import onnx
-
     for graph in graphs_below(model.graph):
         for tensor in graph.initializer:
             if len(tensor.raw_data) > _SMALL_BYTES:
@@ -256,8 +252,6 @@ def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _read_function(function: onnx.FunctionProto, shared: _Model) -> NodeGraph:
-    import onnx
-
     graph = onnx.GraphProto(name=function.name)
     graph.node.extend(function.node)
     graph.input.extend(onnx.ValueInfoProto(name=name) for name in function.input)
@@ -353,8 +347,6 @@ def _reads(node: onnx.NodeProto) -> list[str]:
 
 def _constant_nodes(graph: onnx.GraphProto) -> dict[str, Any]:
     """Constant nodes as tensors; one that is an output of the graph stays a node."""
-    import onnx
-
     outputs = {each.name for each in graph.output}
     found = {}
     for node in graph.node:

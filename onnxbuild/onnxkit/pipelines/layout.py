@@ -1,17 +1,11 @@
 """Names of the files of a pipeline's reference and package."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from onnxbuild.onnxkit.data.recorded_calls import CALLS
-from onnxbuild.onnxkit.data.reference_files import (
-    ReferencePoint,
-    ReferenceWriter,
-    read_reference,
-)
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter, read_reference
 
 CODE_FILE = "pipeline_code.py"
 """The file of the user's callable; empty where a package can't run it."""

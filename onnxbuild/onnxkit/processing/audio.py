@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.processing.options import LogMelOptions, ValueType
 from onnxbuild.onnxkit.processing.writers import GraphWriter
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _DIGITS = 12
 """Decimal places that are kept: the last bits of a sine differ between processors."""
@@ -19,8 +16,6 @@ def write_log_mel(
     graph: GraphWriter, value: str, result: str, options: LogMelOptions, _: ValueType
 ) -> None:
     """Fourier transform of windows by one convolution, squared and summed into bands."""
-    import numpy as np
-
     half = options.n_fft // 2
     samples = graph.node("Unsqueeze", value, graph.constant([1], "int64"))
     if options.center:
@@ -44,8 +39,6 @@ def log_mel(samples: np.ndarray, options: LogMelOptions, _: str = "") -> np.ndar
 
     Returns: float32, (batch, mels, frames).
     """
-    import numpy as np
-
     half = options.n_fft // 2
     exact: np.ndarray = samples.astype(np.float64)
     if options.center:
@@ -60,16 +53,12 @@ def log_mel(samples: np.ndarray, options: LogMelOptions, _: str = "") -> np.ndar
 
 def _window(size: int) -> np.ndarray:
     """Hann's, periodic: torch.hann_window(size)."""
-    import numpy as np
-
     window: np.ndarray = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(size) / size)
     return window
 
 
 def mel_bands(options: LogMelOptions) -> np.ndarray:
     """Triangles over frequencies, (mels, n_fft // 2 + 1); torchaudio.functional.melscale_fbanks."""
-    import numpy as np
-
     top = options.high or options.sample_rate / 2
     frequencies = np.linspace(0, options.sample_rate / 2, options.n_fft // 2 + 1)
     low, high = (_to_mel(each, options.scale) for each in (options.low, top))

@@ -1,7 +1,5 @@
 """Checks of what each operation takes and gives: dtypes, layouts, sizes; nothing runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Labels: a text file, one a line; and the outputs that they name the classes of."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.onnxkit.export.names import settle_names
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import names_read
 from onnxbuild.onnxkit.processing import writers
@@ -15,10 +16,6 @@ from onnxbuild.onnxkit.processing.options import POSTPROCESS, PREPROCESS, ValueT
 from onnxbuild.onnxkit.processing.pipeline import FittedPipeline, prefixed
 from onnxbuild.onnxkit.processing.plan import PlannedOperation, fed_by
 from onnxbuild.onnxkit.processing.writers import GraphWriter, write_on_output
-
-if TYPE_CHECKING:
-    import onnx
-
 
 _NO_WRAPPER = "\0"
 INSIDE = "model/"
@@ -156,9 +153,6 @@ def _copy(message: onnx.NodeProto | onnx.ValueInfoProto) -> onnx.NodeProto | onn
 def _value_info(
     name: str, dtype: str, shape: Sequence[int | str | None] | None
 ) -> onnx.ValueInfoProto:
-    import numpy as np
-    import onnx
-
     kind = (
         onnx.TensorProto.STRING
         if dtype == "string"
@@ -219,8 +213,6 @@ def _part(
     merged: onnx.ModelProto, section: str, values: dict[str, onnx.ValueInfoProto]
 ) -> onnx.ModelProto | None:
     """The operations of a section as a model; None where there is none."""
-    import onnx
-
     graph = merged.graph
     own = [node for node in graph.node if node.name.startswith(f"{section}/")]
     if not own:

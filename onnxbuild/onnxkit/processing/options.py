@@ -1,7 +1,5 @@
 """The operations of `preprocess` and `postprocess`, as recipes write them, and the types of values between them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 

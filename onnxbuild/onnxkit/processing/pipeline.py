@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.user_code import an, call_entrypoint
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import graphs_below, opset_of
 from onnxbuild.onnxkit.model.inspect import dimensions, dtype_name
@@ -31,9 +31,6 @@ from onnxbuild.onnxkit.processing.plan import (
     plan_outputs,
 )
 
-if TYPE_CHECKING:
-    import onnx
-
 
 def custom_graphs(
     context: StepContext, entrypoint: Entrypoint, opset: int
@@ -46,8 +43,6 @@ def custom_graphs(
     Raises:
         StepError: It returns something else.
     """
-    import onnx
-
     make = context.load(entrypoint)
     made = call_entrypoint(make, entrypoint, context.where, owner="the operation's")
     if not isinstance(made, onnx.ModelProto):
@@ -88,8 +83,6 @@ def prefixed(
         takes: What its input is called.
         gives: What its outputs are called, in order.
     """
-    import onnx
-
     copy = onnx.GraphProto()
     copy.CopyFrom(model.graph)
     new = {copy.input[0].name: takes}

@@ -1,7 +1,5 @@
 """Plan of a pipeline: chains before a model and results after it, checked by type before anything runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.processing.audio import log_mel
 from onnxbuild.onnxkit.processing.options import (
     CastOptions,
@@ -17,10 +18,6 @@ from onnxbuild.onnxkit.processing.options import (
     ResizeOptions,
 )
 from onnxbuild.onnxkit.processing.plan import PlannedOperation
-
-if TYPE_CHECKING:
-    import numpy as np
-
 
 _PRECISION_BITS = 32 - 8 - 2
 """Pillow's fixed-point coefficients (Resample.c, PRECISION_BITS)."""
@@ -66,8 +63,6 @@ def resample(
 
     Returns: uint8, (batch, `height`, `width`, channels).
     """
-    import numpy as np
-
     if not antialias:
         rows, columns = (
             _plain_weights(before, after, method)
@@ -86,8 +81,6 @@ def resample(
 
 
 def _along(images: np.ndarray, axis: int, size: int, method: str) -> np.ndarray:
-    import numpy as np
-
     weights = _weights(images.shape[axis], size, method)
     fixed = np.trunc(weights * (1 << _PRECISION_BITS) + np.where(weights < 0, -0.5, 0.5))
     sums = np.tensordot(images.astype(np.float64), fixed.T, axes=([axis], [0]))  # exact below 2^53
@@ -100,8 +93,6 @@ def _along(images: np.ndarray, axis: int, size: int, method: str) -> np.ndarray:
 
 def _weights(before: int, after: int, method: str) -> np.ndarray:
     """(after, before): the share of each pixel in each new one; precompute_coeffs of Resample.c."""
-    import numpy as np
-
     kernel, reach = _FILTERS[method]
     scale = before / after
     wider = max(scale, 1.0)
@@ -119,8 +110,6 @@ def _weights(before: int, after: int, method: str) -> np.ndarray:
 
 def _plain_weights(before: int, after: int, method: str) -> np.ndarray:
     """The same without antialias: pixels outside are those at the edge."""
-    import numpy as np
-
     kernel, reach = _PLAIN[method]
     weights = np.zeros((after, before))
     for new in range(after):
@@ -144,8 +133,6 @@ def compute(
         each: The operation; none of NOT_COMPUTED.
         labels: Of `labels`; else empty.
     """
-    import numpy as np
-
     value, options = values[0], each.options
     match each.name:
         case "softmax":
@@ -173,8 +160,6 @@ def compute(
 
 
 def _pool(values: Sequence[np.ndarray], options: PoolOptions) -> np.ndarray:
-    import numpy as np
-
     value = values[0]
     if options.mode == "cls":
         first: np.ndarray = value[:, 0]
@@ -208,8 +193,6 @@ def _resize(images: np.ndarray, options: ResizeOptions, _: str) -> np.ndarray:
 
 
 def _letterbox(images: np.ndarray, options: LetterboxOptions, _: str) -> np.ndarray:
-    import numpy as np
-
     ratio = min(
         wanted / found for wanted, found in zip(options.size, images.shape[1:3], strict=True)
     )
@@ -224,8 +207,6 @@ def _letterbox(images: np.ndarray, options: LetterboxOptions, _: str) -> np.ndar
 
 
 def _center_crop(images: np.ndarray, options: CenterCropOptions, _: str) -> np.ndarray:
-    import numpy as np
-
     pads = []
     for wanted, found in zip(options.size, images.shape[1:3], strict=True):
         missing = max(0, wanted - found)
@@ -240,15 +221,11 @@ def _center_crop(images: np.ndarray, options: CenterCropOptions, _: str) -> np.n
 
 
 def _rescale(value: np.ndarray, options: RescaleOptions, _: str) -> np.ndarray:
-    import numpy as np
-
     scaled: np.ndarray = value.astype(np.float32) * np.float32(options.factor)
     return scaled
 
 
 def _normalize(value: np.ndarray, options: NormalizeOptions, layout: str) -> np.ndarray:
-    import numpy as np
-
     mean, std = (np.asarray(each, value.dtype) for each in (options.mean, options.std))
     if layout == "NCHW":
         mean, std = mean[:, None, None], std[:, None, None]

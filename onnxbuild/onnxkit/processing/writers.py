@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.processing.options import (
     CenterCropOptions,
     LetterboxOptions,
@@ -17,11 +18,6 @@ from onnxbuild.onnxkit.processing.options import (
     ValueType,
 )
 from onnxbuild.onnxkit.processing.plan import PlannedOperation
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -61,8 +57,6 @@ class GraphWriter:
             results: Names of its outputs; an empty one for a new name.
             domain: Of the operator; empty for ONNX's own.
         """
-        import onnx
-
         outputs = [each or self._name(operator) for each in results]
         name = self._name(operator)
         self.nodes.append(
@@ -79,9 +73,6 @@ class GraphWriter:
             value: An array, or what numpy makes one of.
             dtype: As numpy spells it; `string` for text.
         """
-        import numpy as np
-        import onnx
-
         name = self._name("constant")
         if dtype == "string":
             encoded = [str(each).encode("utf-8") for each in value]
@@ -96,9 +87,6 @@ class GraphWriter:
 
     def cast(self, value: str, dtype: str, result: str = "") -> str:
         """Add a Cast; returns its output."""
-        import numpy as np
-        import onnx
-
         kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self.node("Cast", value, results=(result,), attributes={"to": kind})
 
@@ -276,8 +264,6 @@ def write_normalize(
 
 
 def _along_channels(values: Sequence[float], kind: ValueType) -> object:
-    import numpy as np
-
     array = np.asarray(values, np.float64)
     return array[:, None, None] if kind.layout == "NCHW" else array
 

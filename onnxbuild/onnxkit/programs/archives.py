@@ -1,7 +1,5 @@
 """PyTorch's zip archives (TorchScript, torch.export, AOTInductor): the same bytes wherever made, and checked without PyTorch."""
 
-from __future__ import annotations
-
 import re
 import zipfile
 from collections import Counter

@@ -1,7 +1,5 @@
 """A program artifact: the file that PyTorch runs without the module, and program.json about it."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from collections.abc import Mapping, Sequence

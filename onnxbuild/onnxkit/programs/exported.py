@@ -3,8 +3,6 @@
 The names of keys are those of torch/_export/serde/schema.py.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import zipfile

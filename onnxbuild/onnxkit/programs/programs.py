@@ -6,11 +6,12 @@ import importlib
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.export.torch_wrapping import quiet
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.model.tensor_types import tensor_of
 from onnxbuild.onnxkit.modules.module_outputs import named_outputs
 from onnxbuild.onnxkit.programs.artifact_file import (
@@ -19,9 +20,6 @@ from onnxbuild.onnxkit.programs.artifact_file import (
     read_description,
 )
 from onnxbuild.onnxkit.sessions.open import first_line
-
-if TYPE_CHECKING:
-    import numpy as np
 
 PROGRAM_ERRORS = (
     ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError,
@@ -75,8 +73,6 @@ class Program:
         Raises:
             StepError: It returns other outputs than it is described to.
         """
-        import numpy as np
-
         described = self.description
         names = [each.name for each in described.inputs]
         found = named_outputs(self.bind(feeds)(), described.outputs, inputs=names)

@@ -1,7 +1,5 @@
 """Outline of a TorchScript archive's forward, read without PyTorch: names, no shapes."""
 
-from __future__ import annotations
-
 import ast
 import pickletools
 import zipfile

@@ -3,8 +3,6 @@
 ONNX Runtime says it on standard error or not at all; the kernel and the loader know the rest.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -10,6 +10,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.provider import ProviderFault
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.core.target import CPU, Link, Target
+from onnxbuild.onnxkit.frameworks import np, onnx, onnxruntime
 from onnxbuild.onnxkit.host.capture_stderr import captured_stderr
 from onnxbuild.onnxkit.host.devices import devices_of
 from onnxbuild.onnxkit.host.shared_libraries import missing_of, needed_by
@@ -91,8 +92,6 @@ def _probe_links(
 
 
 def _probe(target: Target, library: Path | None, scratch: Path) -> ProviderProbe:
-    import onnxruntime
-
     (link,) = target.chain
     available = tuple(onnxruntime.get_available_providers())
     if library is None and full_name(link.provider) not in available:
@@ -119,8 +118,6 @@ def _probe(target: Target, library: Path | None, scratch: Path) -> ProviderProbe
 
 
 def _raised(target: Target, library: Path | None, scratch: Path) -> tuple[StepError, ...]:
-    import numpy as np
-
     from onnxbuild.onnxkit.sessions.open import session_errors
 
     try:
@@ -137,8 +134,6 @@ def _raised(target: Target, library: Path | None, scratch: Path) -> tuple[StepEr
 
 def _missing(link: Link) -> tuple[str, ...]:
     """Libraries that the provider was linked with and that are not there."""
-    import onnxruntime
-
     if link.provider == CPU:
         return ()
     folder = Path(onnxruntime.__file__).parent / "capi"
@@ -147,7 +142,6 @@ def _missing(link: Link) -> tuple[str, ...]:
 
 
 def _write_model(path: Path) -> None:
-    import onnx
     from onnx import TensorProto, helper
 
     value = helper.make_tensor_value_info

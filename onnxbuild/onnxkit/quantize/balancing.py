@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.graphs import insert_nodes
 from onnxbuild.onnxkit.model.linear_nodes import (
     BRANCH_PREFIX,
@@ -16,11 +16,6 @@ from onnxbuild.onnxkit.model.linear_nodes import (
     find_mlps,
     linear_nodes,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
 
 _NORMALIZATIONS = {
     "LayerNormalization": (1, 2),
@@ -75,7 +70,6 @@ def balance_values(model: onnx.ModelProto, peaks: Mapping[str, np.ndarray]) -> l
     Args:
         peaks: Value name -> greatest magnitude by channel.
     """
-    import numpy as np
     from onnx import helper
 
     constants = Constants(model)
@@ -154,8 +148,6 @@ def divisors(peak: np.ndarray, weight: np.ndarray) -> np.ndarray:
         peak: Greatest magnitude of each channel; one at least is above 0.
         weight: Greatest magnitude of the weights that it is multiplied with.
     """
-    import numpy as np
-
     wide = [np.asarray(each, np.float64) for each in (peak, weight)]
     a, w = (np.maximum(each, _LEAST * each.max()) for each in wide)
     w = np.where(w > 0, w, 1.0)
@@ -173,8 +165,6 @@ def relative_error(expected: Mapping[str, np.ndarray], actual: Mapping[str, np.n
 
     Returns: A value >= 0; infinity where one side alone is infinite or NaN.
     """
-    import numpy as np
-
     most = 0.0
     for name, array in expected.items():
         if array.dtype.kind != "f" or not array.size:
@@ -214,8 +204,6 @@ def _groups(model: onnx.ModelProto) -> dict[str, list[LinearNode]]:
 
 
 def _spread(peak: np.ndarray) -> float:
-    import numpy as np
-
     middle = float(np.median(peak))
     return float(f"{float(peak.max()) / middle:.4g}") if middle > 0 else 0.0
 
@@ -276,8 +264,6 @@ def branch_outliers(model: onnx.ModelProto, peaks: Mapping[str, np.ndarray]) -> 
 
 def outliers(peak: np.ndarray) -> tuple[int, ...]:
     """The channels that reach far beyond the others, rising; none where there are few channels."""
-    import numpy as np
-
     if len(peak) <= _RANK:
         return ()
     order = np.argsort(-peak, kind="stable")
@@ -301,7 +287,6 @@ def _branch(
 
     Returns: The nodes that carry the channels; the last two are a MatMul and the Add of its product.
     """
-    import onnx
     from onnx import helper
 
     picked = list(channels)

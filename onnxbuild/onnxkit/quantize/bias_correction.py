@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.model.model_files import weight_array
 
 if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
     from onnxbuild.onnxkit.calibrate.channel_statistics import Multiplication
 
 
@@ -33,8 +31,6 @@ def correct_biases(
 
     Returns: The names of the corrected nodes, in the graph's order.
     """
-    import onnx
-
     from onnxbuild.onnxkit.calibrate.channel_statistics import multiplications
 
     initializers = {each.name: each for each in model.graph.initializer}
@@ -93,8 +89,6 @@ def _pairs(
 
 def _values(pair: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]) -> np.ndarray:
     """Return the values that a DequantizeLinear makes of constants, float64."""
-    import numpy as np
-
     arrays: list[np.ndarray] = [
         weight_array(constants[name]).astype(np.float64) for name in pair.input
     ]
@@ -116,8 +110,6 @@ def _shift(
     each: Multiplication,
 ) -> np.ndarray:
     """(W - Q(W)) E[x] of each output channel, in units of the bias, float64."""
-    import numpy as np
-
     lost: np.ndarray = weight.astype(np.float64) - rounded
     flags = {a.name: a for a in node.attribute}
     shift: np.ndarray

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.errors import NotApplicableError, StepError
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.model.linear_nodes import Constants
 from onnxbuild.onnxkit.model.model_files import file_bytes
-
-if TYPE_CHECKING:
-    import onnx
-
 
 REDUCE_RANGE_HELP = (
     "for CPUs without VNNI or AMX, whose sums saturate; true: 7-bit weights; pairs: matrices and "
@@ -49,8 +46,6 @@ def quantized_nodes(
             multiplied with the first); else those that read 8-bit weights.
         takes: (name, operator type) -> whether a node counts; others stay in fp32. None for all.
     """
-    import onnx
-
     eight_bits = {onnx.TensorProto.INT8, onnx.TensorProto.UINT8}
     low = {each.name for each in model.graph.initializer if each.data_type in eight_bits}
     if qdq:

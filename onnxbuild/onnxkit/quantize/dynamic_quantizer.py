@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.graphs import all_graphs, all_nodes
 from onnxbuild.onnxkit.model.model_files import (
     load_model,
@@ -29,9 +30,6 @@ from onnxbuild.onnxkit.model.scopes import (
 from onnxbuild.onnxkit.quantize.common import part_readers, quant_type
 from onnxbuild.onnxkit.quantize.eight_bit_forms import Misfit, NodeFilter, dynamic_misfits
 from onnxbuild.onnxkit.saturation.pair_bounded_scales import pair_overrides
-
-if TYPE_CHECKING:
-    import onnx
 
 
 def split_gemms(model: onnx.ModelProto) -> None:
@@ -95,9 +93,6 @@ class _Splitter:
 
     def _transpose(self, scope: GraphScope, name: str) -> str | None:
         """The name of a constant's transpose, made once; None where the value is no constant."""
-        import numpy as np
-        import onnx
-
         home = scope.home(name)
         tensor = None if home is None else home.initializers.get(name)
         if home is None or tensor is None:
@@ -168,7 +163,6 @@ def quantize_weights_alone(
     Raises:
         Exception: The quantizer met a graph it can't read.
     """
-    import onnx
     from onnxruntime.quantization import quantize_dynamic
 
     split_gemms(model)
@@ -218,9 +212,6 @@ def _unsign_recurrent(model: onnx.ModelProto) -> None:
     The quantizer makes them int8 whatever type is asked for, and on x86 CPUs without VNNI their
     sums saturate, which unsigned weights are chosen to prevent.
     """
-    import numpy as np
-    import onnx
-
     constants = {each.name: each for each in model.graph.initializer}
     names = {
         node.input[place]
@@ -241,9 +232,6 @@ def _match_zero_points(model: onnx.ModelProto) -> None:
     For a weight of shape (*stack, rows, columns) that is (*stack, 1, columns); the quantizer writes
     (columns,), which ONNX Runtime refuses when the model runs.
     """
-    import numpy as np
-    import onnx
-
     constants = {each.name: each for each in model.graph.initializer}
     for node in model.graph.node:
         if node.op_type != "MatMulInteger" or len(node.input) <= _ZERO_POINT:
@@ -266,7 +254,6 @@ def _in_place(
     turn comes: a quantizer in static mode skips that copy, and nothing else looks at the mode
     before `quantize_model`.
     """
-    import onnx
     from onnxruntime.quantization import QuantType
     from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer
     from onnxruntime.quantization.quant_utils import QuantizationMode, add_infer_metadata
@@ -315,8 +302,6 @@ def split_embeddings(
     Returns: Name of each node that was split -> names of its Gathers. The SkipLayerNormalization
     keeps the node's name.
     """
-    import onnx
-
     constants = {each.name for each in model.graph.initializer}
     read = {name for node in model.graph.node for name in node.input}
     read |= {value.name for value in model.graph.output}

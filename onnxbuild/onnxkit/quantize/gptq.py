@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.calibrate.channel_statistics import budget_bytes, passes
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.frameworks import np, onnx, torch
 from onnxbuild.onnxkit.quantize.blockwise import BlockGrid, Blocks, Fit, fit_range
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.saturation.pair_bounded_scales import (
@@ -21,9 +22,6 @@ from onnxbuild.onnxkit.saturation.pair_bounded_scales import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
     from onnxbuild.onnxkit.quantize.weight_only import Weighted
 
 
@@ -50,8 +48,6 @@ def quantize_by_errors(
         factor: (columns, columns), see `hessians.feedback_factor`.
         fit: How a block's scale and zero point are found.
     """
-    import numpy as np
-
     spans = list(_spans(factor, max(_SPAN, grid.block_size)))
     parts = [
         _rounded(weight[n : n + _CHUNK_ROWS], grid, spans, fit)
@@ -85,8 +81,6 @@ class _Whole:
         Sums of `terms` products of numbers of b bits have 2 b + log2(terms) bits: as many as a
         float64 holds.
         """
-        import numpy as np
-
         terms = len(numbers)
         bits = (_MANTISSA_BITS - (terms - 1).bit_length()) // 2
         greatest = np.abs(numbers).max(axis=0, initial=0)
@@ -120,8 +114,6 @@ class _Span:
 
 
 def _spans(factor: np.ndarray, most: int) -> Iterator[_Span]:
-    import numpy as np
-
     for first in range(0, len(factor), most):
         last = min(first + most, len(factor))
         rows: np.ndarray = factor[first:last].astype(np.float64)
@@ -129,8 +121,6 @@ def _spans(factor: np.ndarray, most: int) -> Iterator[_Span]:
 
 
 def _rounded(weight: np.ndarray, grid: BlockGrid, spans: list[_Span], fit: Fit) -> Blocks:
-    import numpy as np
-
     rows, columns = weight.shape
     wanted = np.ascontiguousarray(weight.T)  # (columns, rows)
     left = wanted.astype(np.float64)
@@ -233,8 +223,6 @@ def write_factors(
     Raises:
         StepError: ONNX Runtime fails, or a value is NaN or infinite.
     """
-    import numpy as np
-
     from onnxbuild.onnxkit.calibrate.channel_statistics import measure_moments
 
     numbers = {name: n for n, name in enumerate(sorted(widths))}
@@ -265,8 +253,6 @@ def feedback_factor(hessian: np.ndarray) -> np.ndarray:
     Args:
         hessian: Symmetric, positive semidefinite, float64.
     """
-    import torch
-
     damped = torch.from_numpy(hessian)
     damped = (damped + damped.T).div_(2)
     diagonal = damped.diagonal()
@@ -298,8 +284,6 @@ def compensating_factor(moment: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Returns: Indices (inputs,), and the factor in that order: see `feedback_factor`.
     """
-    import numpy as np
-
     order = np.argsort(-np.diag(moment), kind="stable")
     return order, feedback_factor(moment[np.ix_(order, order)])
 
@@ -327,8 +311,6 @@ def round_compensated(
 
     Returns: float32, of the same shape.
     """
-    import numpy as np
-
     grid = (
         _bounded(weight, order, per_channel=per_channel)
         if pairs
@@ -370,8 +352,6 @@ class _Grid:
 
 def _widest(weight: np.ndarray, order: np.ndarray, levels: int, *, per_channel: bool) -> _Grid:
     """The greatest weight is `levels`."""
-    import numpy as np
-
     greatest = np.abs(weight).max(axis=0 if per_channel else None, keepdims=True)
     scale = (2.0 * greatest.astype(np.float64) / (2 * levels)).astype(np.float32)
     vanishes = scale < np.finfo(np.float32).tiny  # the quantizer takes 1 then, and all become 0
@@ -383,8 +363,6 @@ def _widest(weight: np.ndarray, order: np.ndarray, levels: int, *, per_channel: 
 
 def _bounded(weight: np.ndarray, order: np.ndarray, *, per_channel: bool) -> _Grid:
     """Return the grid at `bounding_scales`; `allowed_codes` keeps pairs in what 16 bits hold."""
-    import numpy as np
-
     scale = bounding_scales(weight, per_channel=per_channel)
     rows: np.ndarray = np.full(len(order) + 1, -1)
     rows[order] = np.arange(len(order))
@@ -398,9 +376,6 @@ def _bounded(weight: np.ndarray, order: np.ndarray, *, per_channel: bool) -> _Gr
 
 def _integers(weight: np.ndarray, grid: _Grid, factor: np.ndarray) -> np.ndarray:
     """The multiples of the scales."""
-    import numpy as np
-    import torch
-
     left = torch.from_numpy(weight.copy())
     found: np.ndarray = grid.given.astype(np.float64)
     spread = torch.from_numpy(factor)
@@ -422,8 +397,6 @@ def _integers(weight: np.ndarray, grid: _Grid, factor: np.ndarray) -> np.ndarray
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """Limit PyTorch to one thread: with more, the order of sums depends on their number."""
-    import torch
-
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.onnxkit.calibrate.ranges import tensors_data
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.graphs import opset_of
 from onnxbuild.onnxkit.model.model_files import map_weights, weight_array, weights_in_reach
 from onnxbuild.onnxkit.model.scopes import hide_captures, show_captures
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
 
 _SCALE_PER_CHANNEL_FROM = 13
 """The opset since which ONNX's DequantizeLinear has an axis; com.microsoft's always had one."""
@@ -91,8 +87,6 @@ def _quantizer_class() -> Any:
     of outputs is shared by the groups. The quantizer multiplies the scales of a bias with those, one to one,
     and fails (base_quantizer.py, quantize_bias_static_impl).
     """
-    import numpy as np
-    import onnx
     from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 
     class GroupedBiasQuantizer(QDQQuantizer):  # type: ignore[misc]
@@ -174,8 +168,6 @@ def static_overrides(
         weight_type: ONNX Runtime's QuantType of weights.
         per_channel: Whether each channel of a weight gets a scale.
     """
-    import numpy as np
-
     ranks = {each.name: len(each.dims) for each in model.graph.initializer}
     overrides: dict[str, list[dict[str, Any]]] = {}
     for node in model.graph.node:
@@ -206,9 +198,6 @@ def fold_beta(model: onnx.ModelProto) -> tuple[str, ...]:
     Returns: The names of Gemms that can't be quantized: their bias is no float32 initializer and
     has a factor, or it differs by row.
     """
-    import numpy as np
-    import onnx
-
     initializers = {
         each.name: each
         for each in model.graph.initializer

@@ -17,12 +17,7 @@ from onnxbuild.onnxkit.model.graphs import all_nodes, opset_of
 from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, save_model
 from onnxbuild.onnxkit.model.opsets import checker_faults
-from onnxbuild.onnxkit.model.shapes import (
-    drop_false_shapes,
-    has_shape,
-    has_type,
-    infer_again,
-)
+from onnxbuild.onnxkit.model.shapes import drop_false_shapes, has_shape, has_type, infer_again
 from onnxbuild.onnxkit.ready_onnx.adapt import adapt, fixed_sizes
 from onnxbuild.onnxkit.ready_onnx.probes import load_named
 from onnxbuild.onnxkit.sessions.open import REFUSED, check_loads

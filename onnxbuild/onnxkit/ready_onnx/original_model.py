@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, DummyInput, Entrypoint
@@ -18,12 +17,10 @@ from onnxbuild.onnxkit.export.torch_module import (
     load_module,
     run_module,
 )
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.modules.inference import set_for_inference
 from onnxbuild.onnxkit.modules.module_outputs import Returned, named_outputs
 from onnxbuild.onnxkit.modules.stateful_module import stateful
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Predict = Callable[[Feeds], dict[str, "np.ndarray"]]
 
@@ -75,12 +72,7 @@ def load_original(
             + (", an instance and not its class" if isinstance(made, type) else ""),
         )
     return lambda feeds: _called(
-        made,
-        feeds,
-        f"what {entrypoint.target} returned",
-        context.where,
-        outputs,
-        places=places,
+        made, feeds, f"what {entrypoint.target} returned", context.where, outputs, places=places
     )
 
 
@@ -101,8 +93,6 @@ def _called(
     *,
     places: Sequence[str],
 ) -> dict[str, np.ndarray]:
-    import numpy as np
-
     takes = ", ".join(feeds)
     value = call_user(
         lambda: function(**{name: array.copy() for name, array in feeds.items()}),
@@ -124,8 +114,6 @@ def in_types_of(
     Args:
         dtypes: Output -> the model's, as numpy spells it.
     """
-    import numpy as np
-
     fitted: dict[str, np.ndarray] = {}
     changed: list[str] = []
     for name, array in found.items():

@@ -4,8 +4,6 @@ A recipe is read before anything is imported, and models have gigabytes: what is
 not parsed. The numbers of fields are those of onnx.proto (ONNX IR specification).
 """
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Sequence
 from dataclasses import replace

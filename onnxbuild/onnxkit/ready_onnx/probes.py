@@ -243,10 +243,7 @@ def _changed(
         if shape != list(said[_INPUTS][name]["shape"])
     }
     changed = {name: each for name, each in sizes.items() if each != said[_AXES][name]}
-    return {
-        **({_INPUTS: inputs} if inputs else {}),
-        **({_AXES: changed} if changed else {}),
-    }
+    return {**({_INPUTS: inputs} if inputs else {}), **({_AXES: changed} if changed else {})}
 
 
 def _sizes(axis: Axis) -> dict[str, int]:

@@ -1,7 +1,5 @@
 """Protocol buffers' wire format, read field by field: what is not asked for is skipped, not parsed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 Message = memoryview

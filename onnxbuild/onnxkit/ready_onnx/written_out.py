@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.graphs import all_graphs, all_nodes, keep
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
 
 _DOMAINS = ("", "ai.onnx")
 
@@ -57,7 +51,6 @@ def write_out_sparse_weights(model: onnx.ModelProto) -> None:
 
 def _dense(tensor: onnx.SparseTensorProto) -> np.ndarray:
     """Its values at their places, zeros elsewhere; places are counted through, or a row of coordinates each."""
-    import numpy as np
     from onnx import numpy_helper
 
     values, places = numpy_helper.to_array(tensor.values), numpy_helper.to_array(tensor.indices)

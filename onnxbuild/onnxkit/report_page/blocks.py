@@ -1,7 +1,5 @@
 """Content of a report, as data: sections of blocks (tables, charts), figures, verdicts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

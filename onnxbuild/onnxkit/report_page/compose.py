@@ -1,7 +1,5 @@
 """Compose a recipe's report from the reports of its steps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from onnxbuild.core.sizes import counted

@@ -1,7 +1,5 @@
 """Reports of recipes as one HTML page: charts, each with its table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.linear_nodes import Constants, linear_nodes
 from onnxbuild.onnxkit.saturation.saturation import is_depthwise, summed_columns
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
 
 LEVELS = 127
 GREATEST_PAIR = 128
@@ -34,8 +30,6 @@ def pair_scales(weight: np.ndarray, *, per_channel: bool) -> np.ndarray:
 
     Returns: Float32, (outputs,) or (1,); 1 where all weights are 0.
     """
-    import numpy as np
-
     scales = bounding_scales(weight, per_channel=per_channel)
     beyond = _by_outputs(weight, scales, _goes_beyond)
     if not per_channel:
@@ -48,16 +42,12 @@ def pair_scales(weight: np.ndarray, *, per_channel: bool) -> np.ndarray:
 
 def bounding_scales(weight: np.ndarray, *, per_channel: bool) -> np.ndarray:
     """Return scales before rounding: the greatest weight is 127 steps, or a pair 128."""
-    import numpy as np
-
     needed = _by_outputs(weight, np.ones(1), lambda pairs: _needed(pairs).max(axis=0, initial=0))
     return _usable(needed if per_channel else needed.max(keepdims=True))
 
 
 def single_scales(weight: np.ndarray, *, per_channel: bool) -> np.ndarray:
     """Scales at which each weight stays within 127, where kernels add up nothing in 16 bits."""
-    import numpy as np
-
     found = np.maximum(weight.max(axis=0, initial=0), -weight.min(axis=0, initial=0)) / LEVELS
     return _usable(found if per_channel else found.max(keepdims=True))
 
@@ -71,8 +61,6 @@ def deciding_codes(weight: np.ndarray, scales: np.ndarray) -> np.ndarray:
     Returns: Float64 of the weight's shape: +-127 for one weight, or two that add up to +-128, a scale;
         0 for all that are free, and where weights are too small for a scale.
     """
-    import numpy as np
-
     pairs = _pairs(weight) / scales
     needed = _needed(pairs)
     codes = np.zeros_like(pairs)
@@ -96,8 +84,6 @@ def deciding_codes(weight: np.ndarray, scales: np.ndarray) -> np.ndarray:
 
 def allowed_codes(neighbour: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The least and the greatest codes given those of a neighbour, 0 where it is open."""
-    import numpy as np
-
     least = np.maximum(-LEVELS, -GREATEST_PAIR - np.minimum(neighbour, 0))
     greatest = np.minimum(LEVELS, GREATEST_PAIR - np.maximum(neighbour, 0))
     return least, greatest
@@ -107,8 +93,6 @@ def _by_outputs(
     weight: np.ndarray, scales: np.ndarray, look: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """Apply `look` to the pairs in units of the scales, some outputs at a time: (outputs,)."""
-    import numpy as np
-
     width = max(1, _CHUNK // max(len(weight), 1))
     each = np.broadcast_to(scales, weight.shape[1:])
     parts = [
@@ -121,16 +105,12 @@ def _by_outputs(
 
 def _goes_beyond(pairs: np.ndarray) -> np.ndarray:
     """Return whether an output's rounded pair exceeds GREATEST_PAIR: bool, (outputs,)."""
-    import numpy as np
-
     found: np.ndarray = (_sums(np.rint(pairs)) > GREATEST_PAIR).any(axis=0)
     return found
 
 
 def _usable(needed: np.ndarray) -> np.ndarray:
     """Return scales in float32; 1 where they would be zero or subnormal."""
-    import numpy as np
-
     scales: np.ndarray = needed.astype(np.float32)
     scales[scales < np.finfo(np.float32).tiny] = 1
     return scales
@@ -138,8 +118,6 @@ def _usable(needed: np.ndarray) -> np.ndarray:
 
 def _pairs(weight: np.ndarray) -> np.ndarray:
     """Pairs of neighbours, float64: (pairs, 2, outputs)."""
-    import numpy as np
-
     exact: np.ndarray = weight.astype(np.float64)
     if len(exact) % 2:
         exact = np.concatenate([exact, np.zeros_like(exact[:1])])
@@ -148,8 +126,6 @@ def _pairs(weight: np.ndarray) -> np.ndarray:
 
 def _needed(pairs: np.ndarray) -> np.ndarray:
     """The least scale of each pair: (pairs, outputs)."""
-    import numpy as np
-
     found: np.ndarray = np.maximum(
         np.abs(pairs).max(axis=-2) / LEVELS, _sums(pairs) / GREATEST_PAIR
     )
@@ -158,8 +134,6 @@ def _needed(pairs: np.ndarray) -> np.ndarray:
 
 def _sums(pairs: np.ndarray) -> np.ndarray:
     """Return |a + b| of two neighbours of one sign, the greater of |a| and |b| of two signs."""
-    import numpy as np
-
     found: np.ndarray = np.maximum(
         np.maximum(pairs, 0).sum(axis=-2), np.maximum(-pairs, 0).sum(axis=-2)
     )
@@ -227,8 +201,6 @@ def output_axis(node: onnx.NodeProto) -> int:
 
 def _convolutions(model: onnx.ModelProto) -> list[onnx.NodeProto]:
     """Return the Convs of the main graph with constant weights, in its order."""
-    import onnx
-
     weights = {
         each.name
         for each in model.graph.initializer
@@ -248,8 +220,6 @@ def _way(node: onnx.NodeProto, constants: Constants) -> tuple[bool, int, bool]:
 
 
 def _as_override(scales: np.ndarray, *, axis: int | None) -> list[dict[str, Any]]:
-    import numpy as np
-
     at: dict[str, Any] = {} if axis is None else {"axis": axis}
     zero = np.int8(0)
     return [{**at, "scale": scale, "zero_point": zero} for scale in scales]

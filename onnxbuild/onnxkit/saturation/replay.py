@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.model_files import save_graph, weight_array
 from onnxbuild.onnxkit.saturation.saturation import (
     Product,
@@ -24,10 +24,6 @@ from onnxbuild.onnxkit.saturation.saturation import (
 )
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
 
 _LEAST_SUM, _GREATEST_SUM = -32768, 32767
 _SIGNED_TO_UNSIGNED = 128
@@ -87,8 +83,6 @@ def replay(
     Raises:
         StepError: ONNX Runtime fails on a sample.
     """
-    import onnx
-
     found = {each.node: each for each in products(model) if any(map(may_saturate, each.columns))}
     if not found:
         return (), 0
@@ -117,8 +111,6 @@ def replay(
 
 def _add(saturations: Saturation, each: Product, values: Mapping[str, np.ndarray]) -> None:
     """Take one sample in."""
-    import numpy as np
-
     array = values[each.values]
     zero = int(values[each.zero_point].reshape(-1)[0]) if each.zero_point else 0
     wide: np.ndarray = array.astype(np.int32)
@@ -150,8 +142,6 @@ def lost_in_pairs(rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, in
 
     Returns: Shape (rows, outputs), float64, the saturated sums less the true ones; a count.
     """
-    import numpy as np
-
     if columns.shape[0] % 2:
         columns = np.concatenate([columns, np.zeros_like(columns[:1])])
         rows = np.concatenate([rows, np.zeros_like(rows[:, :1])], axis=1)
@@ -174,8 +164,6 @@ def lost_in_pairs(rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, in
 
 def _spread(rows: np.ndarray) -> np.ndarray:
     """Return at most MOST_ROWS of the rows, evenly apart."""
-    import numpy as np
-
     if len(rows) <= MOST_ROWS:
         return rows
     chosen: np.ndarray = rows[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(np.int64)]
@@ -184,8 +172,6 @@ def _spread(rows: np.ndarray) -> np.ndarray:
 
 def _patches(array: np.ndarray, window: Window, zero: int, part: int, parts: int) -> np.ndarray:
     """Return the patches that a group of a convolution sums over at some places, channels last."""
-    import numpy as np
-
     axes = len(window.kernel)
     channels = array.shape[1] // parts
     own = array[:, part * channels : (part + 1) * channels]

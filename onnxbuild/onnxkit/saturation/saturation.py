@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.sizes import counted
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.model_files import weight_array
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
 
 GIVEN_IN_8_BITS = (
     "the model came with these weights in 8 bits, so the variant's options do not change them"
@@ -35,8 +30,6 @@ def saturating_nodes(model: onnx.ModelProto) -> tuple[str, ...]:
     Args:
         model: With QDQ pairs around its weights.
     """
-    import onnx
-
     weights = {each.name: each for each in model.graph.initializer if each.data_type == _INT8}
     behind = {
         node.output[0]: node.input[0]
@@ -58,8 +51,6 @@ def saturating_nodes(model: onnx.ModelProto) -> tuple[str, ...]:
 
 def summed_columns(weights: np.ndarray, kind: str, *, transposed: bool) -> np.ndarray:
     """Weights as (what is summed over, the rest), neighbours as the kernels have them."""
-    import numpy as np
-
     found: np.ndarray
     if kind == "Conv":  # run channels last: the innermost of what is summed over
         found = np.moveaxis(weights, 1, -1).reshape(len(weights), -1).T
@@ -79,8 +70,6 @@ def is_depthwise(node: onnx.NodeProto, shape: Sequence[int]) -> bool:
 
 def may_saturate(columns: np.ndarray) -> bool:
     """Return whether two neighbours along the first axis could add up beyond 16 bits."""
-    import numpy as np
-
     wide: np.ndarray = columns.astype(np.int16)
     if len(wide) % 2:
         wide = np.concatenate([wide, np.zeros_like(wide[:1])])
@@ -94,8 +83,6 @@ def may_saturate_at(first: np.ndarray, second: np.ndarray) -> np.ndarray:
         first: Weights, whole numbers in a type that holds their sum.
         second: What each is added up with.
     """
-    import numpy as np
-
     highest = np.maximum(first, 0) + np.maximum(second, 0)
     lowest = np.minimum(first, 0) + np.minimum(second, 0)
     found: np.ndarray = (highest > _GREATEST_SUM // _GREATEST_ACTIVATION) | (
@@ -177,8 +164,6 @@ def products(model: onnx.ModelProto) -> Iterator[Product]:
     Depthwise convolutions are left out: their kernels widen first. So is ConvInteger, which has its
     weights as the left factor, where signed ones are moved up to unsigned.
     """
-    import onnx
-
     weights = {
         each.name: weight_array(each)
         for each in model.graph.initializer
@@ -217,8 +202,6 @@ def products(model: onnx.ModelProto) -> Iterator[Product]:
 def _product(
     node: onnx.NodeProto, value: str, zero: str, array: np.ndarray, scales: np.ndarray | None
 ) -> Iterator[Product]:
-    import numpy as np
-
     flags = {each.name: each for each in node.attribute}
     factors = np.ones(1) if scales is None else scales.reshape(-1).astype(np.float64)
     if not node.op_type.startswith("Conv"):
@@ -255,8 +238,6 @@ def _product(
 
 def _eight_bit_values(model: onnx.ModelProto) -> set[str]:
     """The quantized activations of the main graph that have 8 bits."""
-    import onnx
-
     types = {each.name: each.data_type for each in model.graph.initializer}
     found = {
         value.name

@@ -1,7 +1,5 @@
 """A search for faster session settings: one question at a time, each answer against the best so far."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 

@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.linear_nodes import is_branch
 from onnxbuild.onnxkit.model.model_files import in_place_of, weight_array
 from onnxbuild.onnxkit.quantize.common import quant_type
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
 
 GATES = "onnxbuild/gates"
 """The added input: float32, one number a node, 0 for fp32 and 1 for 8 bits."""
@@ -85,7 +82,6 @@ def add_gates(model: onnx.ModelProto, names: Sequence[str], rounding: Rounding) 
         names: Of the nodes; gate n is that of the nth.
         rounding: What an open gate lets through.
     """
-    import onnx
     from onnx import TensorProto, helper, numpy_helper
 
     numbers = {name: number for number, name in enumerate(names)}
@@ -136,8 +132,6 @@ class DynamicRounding:
 
     def lowered(self, model: onnx.ModelProto, node: onnx.NodeProto, prefix: str) -> list[Any]:
         """The node on its rounded activation and weight."""
-        import onnx
-
         if node.op_type == "Gather":
             return self._looked_up(model, node, prefix)
         quantizer, activation = self._nodes[node.name], node.input[0]
@@ -156,7 +150,6 @@ class DynamicRounding:
 
     def _looked_up(self, model: onnx.ModelProto, node: onnx.NodeProto, prefix: str) -> list[Any]:
         """A Gather, and what it found rounded as its table is: the table itself stays as it is."""
-        import onnx
         from onnx import helper, numpy_helper
 
         parts = [f"{prefix}/{part}" for part in ("scale", "zero")]
@@ -175,7 +168,6 @@ class DynamicRounding:
 
 def table_step(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Scale (float32) and zero point (uint8) of a table, as ONNX Runtime's dynamic quantizer draws them."""
-    import numpy as np
     from onnxruntime.quantization.quant_utils import compute_scale_zp, get_qmin_qmax_for_qType
 
     least, most = get_qmin_qmax_for_qType(quant_type("uint8").tensor_type, symmetric=False)
@@ -185,8 +177,6 @@ def table_step(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def round_weight(weight: np.ndarray, axis: int | None) -> np.ndarray:
     """Symmetric int8 by channel, or in all, and back: scale = max |w| / 127."""
-    import numpy as np
-
     others = tuple(n for n in range(weight.ndim) if n != axis)
     scale = np.abs(weight).max(axis=others, keepdims=True) / np.float32(127)
     scale = np.where(scale == 0, np.float32(1), scale).astype(np.float32)
@@ -197,8 +187,6 @@ def round_weight(weight: np.ndarray, axis: int | None) -> np.ndarray:
 
 def gates_open(count: int, opened: Collection[int]) -> np.ndarray:
     """The value of GATES with some of `count` gates open."""
-    import numpy as np
-
     gates: np.ndarray = np.zeros(count, np.float32)
     gates[sorted(opened)] = 1
     return gates
@@ -215,13 +203,9 @@ def _round_trip(activation: str) -> list[Any]:
 
 
 def _index(number: int) -> np.ndarray:
-    import numpy as np
-
     place: np.ndarray = np.asarray(number, np.int64)
     return place
 
 
 def _is_float(tensor: onnx.TensorProto) -> bool:
-    import onnx
-
     return bool(tensor.data_type == onnx.TensorProto.FLOAT)

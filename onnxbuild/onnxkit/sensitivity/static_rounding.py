@@ -11,15 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.model_files import in_place_of, weight_array
 from onnxbuild.onnxkit.quantize.common import quant_type
 from onnxbuild.onnxkit.saturation.pair_bounded_scales import LEVELS, bounded_scales, output_axis
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
 
 Range = tuple[float, float]
 
@@ -72,8 +69,6 @@ class QuantizationGrid:
 
     def rounded(self, value: np.ndarray) -> np.ndarray:
         """The nearest multiples of the scale, halves to even, as QuantizeLinear does."""
-        import numpy as np
-
         found: np.ndarray = (
             np.clip(np.rint(value / self.scale), self.low, self.high) * self.scale
         ).astype(np.float32)
@@ -122,8 +117,6 @@ class StaticRounding:
 
     def lowered(self, model: onnx.ModelProto, node: onnx.NodeProto, prefix: str) -> list[Any]:
         """The node on rounded inputs, its output rounded."""
-        import onnx
-
         made: list[Any] = []
         quantized = onnx.NodeProto()
         quantized.CopyFrom(node)
@@ -147,16 +140,10 @@ class StaticRounding:
             quantized.output[place] = ""
         quantized.output[0] = f"{prefix}/wide"
         step = self._step_of(node.output[0])
-        return [
-            *made,
-            quantized,
-            *_round_trip(model, quantized.output[0], f"{prefix}/low", step),
-        ]
+        return [*made, quantized, *_round_trip(model, quantized.output[0], f"{prefix}/low", step)]
 
     def _step_of(self, name: str) -> QuantizationGrid:
         """Return the grid of an activation."""
-        import numpy as np
-
         low, high = (np.asarray(each, np.float32) for each in self._ranges[name])
         return grid_step(low, high, self._scheme.activation_type, symmetric=self._scheme.symmetric)
 
@@ -194,7 +181,6 @@ def grid_step(
 
     Source: onnxruntime.quantization.quant_utils.compute_scale_zp.
     """
-    import numpy as np
     from onnxruntime.quantization.quant_utils import get_qmin_qmax_for_qType
 
     least, most = (
@@ -217,8 +203,6 @@ def grid_step(
 
 def _pair_step(node: onnx.NodeProto, value: np.ndarray, *, per_channel: bool) -> QuantizationGrid:
     """Return the grid of a weight whose neighbours are bounded together."""
-    import numpy as np
-
     scales = bounded_scales(node, value, per_channel=per_channel)
     shape = [1] * value.ndim
     shape[output_axis(node)] = len(scales)

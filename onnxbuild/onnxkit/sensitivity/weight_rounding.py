@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.model_files import in_place_of, weight_array
 from onnxbuild.onnxkit.quantize.blockwise import BlockGrid, quantize_blocks, round_to_nearest
 from onnxbuild.onnxkit.quantize.weight_only import Weighted, weighted_nodes
-
-if TYPE_CHECKING:
-    import onnx
 
 
 def rounded_in_blocks(model: onnx.ModelProto) -> list[Weighted]:
@@ -42,9 +40,6 @@ class WeightRounding:
 
     def lowered(self, model: onnx.ModelProto, node: onnx.NodeProto, prefix: str) -> list[Any]:
         """The node on its rounded weight."""
-        import numpy as np
-        import onnx
-
         found = self._nodes[node.name]
         held = self._weights[found.weight]
         weight = weight_array(held)

@@ -12,14 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import from_json, to_json
+from onnxbuild.onnxkit.frameworks import onnx, onnxruntime
 from onnxbuild.onnxkit.loaders.operator_libraries import this_platform
-
-if TYPE_CHECKING:
-    import onnxruntime
 
 OPERATORS_INPUT = "operators"
 """Input of a step: the folder that `write_libraries` has written."""
@@ -151,8 +148,6 @@ def unknown_operator(said: str) -> str:
     Operators that ONNX has, and those of ONNX Runtime's own domain, are empty, too: another version of ONNX Runtime
     may know them.
     """
-    import onnx
-
     found = next((match for match in (each.search(said) for each in _UNKNOWN) if match), None)
     if found is None:
         return ""
@@ -169,8 +164,6 @@ def unknown_operator_error(operator: str, where: str) -> StepError:
         operator: `DOMAIN::NAME`.
         where: `recipe:step`, for messages.
     """
-    import onnxruntime
-
     having = [
         "ONNX Runtime " + onnxruntime.__version__,
         *(Path(each).name for each in _Adopted.libraries),

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.states import growth_in, prompt_length, state_inputs
+from onnxbuild.onnxkit.frameworks import np, onnxruntime
 from onnxbuild.onnxkit.sessions.open import first_line, session_errors
 from onnxbuild.onnxkit.sessions.rpc_client import HostedSession
 from onnxbuild.onnxkit.sessions.run import fit_feeds, run_session
 
 if TYPE_CHECKING:
-    import numpy as np
-    import onnxruntime
-
     from onnxbuild.onnxkit.data.states import Feeds, Run
 
 _CPU = "cpu"
@@ -74,8 +72,6 @@ class StatefulRun:
         Raises:
             StepError: ONNX Runtime fails.
         """
-        import numpy as np
-
         arrays = {n: each for n, each in feeds.items() if isinstance(each, np.ndarray)}
         fitting: dict[str, Any] = fit_feeds(self._session, arrays)
         for name, array in fitting.items():
@@ -103,9 +99,6 @@ class StatefulRun:
 
     def _bind_buffer(self, each: DummyInput, value: np.ndarray) -> None:
         """Bind a buffer as a state and as the new one; its first elements along the axis that grows are those of `value`."""
-        import numpy as np
-        import onnxruntime
-
         assert each.growth is not None
         axis = each.shape.index(each.growth.axis)
         shape = list(value.shape)

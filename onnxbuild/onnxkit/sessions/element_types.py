@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.frameworks import onnx, onnxruntime
 from onnxbuild.onnxkit.model.graphs import tensor_bytes
 from onnxbuild.onnxkit.model.model_files import Weights, is_outside, load_model, read_mapped
 from onnxbuild.onnxkit.model.scopes import separate_names
 from onnxbuild.onnxkit.sessions.custom_operators import register_libraries
 from onnxbuild.onnxkit.sessions.open import session_errors
-
-if TYPE_CHECKING:
-    import onnx
 
 _INLINE_BYTES = 1024
 """Constants up to this size stay in the probe: shapes, axes and scales are read by inference."""
@@ -45,9 +42,6 @@ def _add_types(model: onnx.ModelProto) -> None:
 
     Its API says `[]` of a scalar and of an unknown shape alike: both get a type without a shape.
     """
-    import onnx
-    import onnxruntime
-
     missing = _untyped(model.graph)
     if not missing:
         return
@@ -89,8 +83,6 @@ def _untyped(graph: onnx.GraphProto) -> dict[str, None]:
 
 def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy with its weights as inputs, so that none is copied; small constants stay."""
-    import onnx
-
     probe = onnx.ModelProto(ir_version=model.ir_version)
     probe.opset_import.extend(model.opset_import)
     probe.functions.extend(model.functions)
@@ -111,8 +103,6 @@ def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def runtime_types() -> dict[str, int]:
     """ONNX Runtime's spelling of a tensor's type, `tensor(float)` -> TensorProto's code."""
-    import onnx
-
     names = {
         name.lower(): int(code)
         for name, code in onnx.TensorProto.DataType.items()

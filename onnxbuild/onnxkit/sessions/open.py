@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.params import to_json
 from onnxbuild.core.provider import USE_ARENA
 from onnxbuild.core.target import CPU, CPU_TARGET, Link, Target
+from onnxbuild.onnxkit.frameworks import onnx, onnxruntime
 from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.loaders.onnx_bundle import session_options
 from onnxbuild.onnxkit.model.inspect import dtype_name
@@ -31,10 +31,6 @@ from onnxbuild.onnxkit.sessions.custom_operators import (
 from onnxbuild.onnxkit.sessions.rpc_client import HostedSession, host_of
 from onnxbuild.onnxkit.sessions.settings import STEADY, SessionSettings
 from onnxbuild.providers import full_name, named, short_name
-
-if TYPE_CHECKING:
-    import onnxruntime
-
 
 _MISSING = re.compile(
     r"Could not find an implementation for (?P<operator>\w+)\(\d+\) node with name '(?P<node>[^']*)'"
@@ -61,8 +57,6 @@ def missing_kernel_fix(said: str, model: str | bytes) -> str:
 
 
 def _types_of(model: str | bytes, operator: str, name: str) -> list[str]:
-    import onnx
-
     try:
         proto = (
             onnx.ModelProto.FromString(model)
@@ -101,8 +95,6 @@ def add_plugin(
         StepError: The library can't be loaded, holds no such provider, or the provider finds no
             device.
     """
-    import onnxruntime
-
     if not hasattr(onnxruntime, "register_execution_provider_library"):
         raise StepError(
             f"ONNX Runtime {onnxruntime.__version__} takes no plug-ins",
@@ -139,8 +131,6 @@ def add_plugin(
 @cache
 def _register(library: Path) -> tuple[str, ...]:
     """Full names of the providers that a library brings; a process loads it once."""
-    import onnxruntime
-
     before = {each.ep_name for each in onnxruntime.get_ep_devices()}
     onnxruntime.register_execution_provider_library(str(library), str(library))
     after = [each.ep_name for each in onnxruntime.get_ep_devices()]
@@ -273,8 +263,6 @@ def open_there(interpreter: str, asked: SessionRequest) -> HostedSession:
 
 def open_here(asked: SessionRequest) -> onnxruntime.InferenceSession:
     """Open a session in this process; see `open_session` for the errors."""
-    import onnxruntime
-
     target, where = asked.target, asked.where
     options = _session_options(asked.settings, asked.profile)
     if asked.library is None:
@@ -314,8 +302,6 @@ def open_here(asked: SessionRequest) -> onnxruntime.InferenceSession:
 
 
 def _check_packaged(target: Target, where: str) -> None:
-    import onnxruntime
-
     available = onnxruntime.get_available_providers()
     for link in target.chain:
         name = full_name(link.provider)
@@ -338,8 +324,6 @@ def _own_options(link: Link, options: onnxruntime.SessionOptions) -> dict[str, s
 
 def _preload(target: Target) -> None:
     """Load the libraries of the target's providers from their wheels, where they are installed as such."""
-    import onnxruntime
-
     chain = [named(link.provider) for link in target.chain]
     if (
         any(provider.preload_dlls for provider in chain)
@@ -396,8 +380,6 @@ def _steady(threads: int, *, optimize: bool) -> SessionSettings:
 
 def _session_options(settings: SessionSettings, profile: str | None) -> onnxruntime.SessionOptions:
     """Return the options that a bundle's load.py makes, with a log level and a profile."""
-    import onnxruntime
-
     options: onnxruntime.SessionOptions = session_options(to_json(settings))
     options.log_severity_level = _LOG_FATAL
     if hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info"):

@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.frameworks import np, onnx, onnxruntime
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.model.model_files import save_graph
 from onnxbuild.onnxkit.model.tensor_types import ort_feeds
 from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
 from onnxbuild.onnxkit.sessions.rpc_client import HostedSession
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-    import onnxruntime
 
 
 def fit_feeds(session: onnxruntime.InferenceSession, feeds: Feeds) -> Feeds:
@@ -107,9 +102,6 @@ class ValueProbe:
 
 def as_rows(value: str, channels: int, prefix: str) -> tuple[ValueProbe, str]:
     """Return what makes a value two-dimensional, its last axis the channels; and the name of that."""
-    import numpy as np
-    import onnx
-
     shape = onnx.numpy_helper.from_array(np.asarray([-1, channels], np.int64), f"{prefix}/shape")
     rows = f"{prefix}/rows"
     node = onnx.helper.make_node("Reshape", [value, shape.name], [rows])
@@ -137,8 +129,6 @@ def probed(
     Raises:
         StepError: ONNX Runtime fails on a sample.
     """
-    import onnx
-
     graph = model.graph
     for probe in probes.values():
         graph.initializer.extend(probe.constants)

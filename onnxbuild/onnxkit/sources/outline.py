@@ -1,7 +1,5 @@
 """Outline of a model in a file or folder, as each source fills it: inputs, outputs, axes, files, facts for its steps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

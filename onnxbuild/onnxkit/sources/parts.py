@@ -1,7 +1,5 @@
 """The parts of a recipe that a source's outline says: dummy inputs, dynamic axes, outputs; what is written comes first."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

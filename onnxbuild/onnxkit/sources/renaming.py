@@ -1,7 +1,5 @@
 """Names of a model's inputs and outputs in a recipe, where `rename` may give them others; and its opset."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

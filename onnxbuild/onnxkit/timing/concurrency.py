@@ -1,7 +1,5 @@
 """Measure how many runs models get done when several clients ask at once."""
 
-from __future__ import annotations
-
 import random
 import statistics
 import threading

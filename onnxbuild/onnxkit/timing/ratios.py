@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.timing.rounds import Turns
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _BATCHES = 20
 _DRAWS = 1000
@@ -75,7 +72,6 @@ def percentile_ratio(one: Turns, other: Turns, percent: float) -> Ratio:
         other: Turns of the second; as many.
         percent: 0 to 100.
     """
-    import numpy as np
 
     def log_ratio(one: Turns, other: Turns, counts: np.ndarray) -> np.ndarray:
         sides = [np.log(_percentiles(turns, counts, percent)) for turns in (one, other)]
@@ -100,8 +96,6 @@ def _bootstrapped(
         pairs: (one, other) at each point.
         log_ratio: (one, other, counts of shape (draws, blocks)) -> the statistic of each draw.
     """
-    import numpy as np
-
     generator = np.random.default_rng(0)
     blocks = min(_BATCHES, *(len(one) for one, _ in pairs))
     draws, value = np.zeros(_DRAWS), 0.0
@@ -175,8 +169,6 @@ def _percentiles(
     Each turn counts alike, however many runs it has: see `summarize_turns`. Where it falls between two runs, it
     is their mean (Hyndman and Fan 1996, definition 2): the median of an even number is halfway.
     """
-    import numpy as np
-
     blocks = counts.shape[1]
     owners = [n * blocks // len(turns) for n in range(len(turns))]
     runs = np.concatenate([np.asarray(turn, np.float64) for turn in turns])

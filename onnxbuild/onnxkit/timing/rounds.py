@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.host.progress import report
 
 T = TypeVar("T")
@@ -341,8 +342,6 @@ def write_samples(folder: Path, measured: Mapping[str, Groups]) -> None:
     Args:
         measured: Point -> for each group, runner -> its turns.
     """
-    import numpy as np
-
     arrays = {}
     for point, groups in measured.items():
         for name in dict.fromkeys(name for group in groups for name in group):
@@ -372,8 +371,6 @@ def read_groups(folder: Path, point: str, name: str) -> list[list[list[int]]]:
     Raises:
         KeyError: It was not measured at the point.
     """
-    import numpy as np
-
     prefix = f"{point}/{name}"
     with np.load(folder / SAMPLES_FILE, allow_pickle=False) as arrays:
         runs = arrays[f"{prefix}/runs_ns"]

@@ -201,11 +201,7 @@ def _around(
         {port.name: port.name for port in ports} for ports in (signature.inputs, signature.outputs)
     )
     options = replace(
-        served.options,
-        device="cpu",
-        instances=0,
-        instance_groups=(),
-        dynamic_batching=False,
+        served.options, device="cpu", instances=0, instance_groups=(), dynamic_batching=False
     )
     named = Served(f"{served.name}-{word}", options, served.session, _ON_CPU)
     return _Part(named, signature, place, inputs, outputs)

@@ -4,8 +4,6 @@ Sources: triton-inference-server/common, protobuf/model_config.proto; triton-inf
 README.md and src/onnxruntime.cc.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Options of a recipe for how Triton serves a model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -3,8 +3,6 @@
 Source: onnxruntime-web 1.30.0, package.json and dist/.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

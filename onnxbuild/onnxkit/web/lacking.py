@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
+from onnxbuild.onnxkit.frameworks import onnx
 from onnxbuild.onnxkit.packages.package_run import run_program
 from onnxbuild.onnxkit.web.content import BUILDS, FOLDER
-
-if TYPE_CHECKING:
-    import onnx
 
 AS_LINKED = ("--preserve-symlinks", "--preserve-symlinks-main")
 """Options of Node: a step's inputs are links into the store, where modules have other names."""
@@ -52,8 +49,6 @@ def is_of_operators(said: str) -> bool:
 
 def lacking_operators(package: Path, node: str, scratch: Path) -> tuple[str, ...]:
     """Return `DOMAIN::OPERATOR (types of its inputs)` of those that the runtime has no kernel for; sorted."""
-    import onnx
-
     file = json.loads((package / MANIFEST_FILE).read_text("utf-8"))["file"]
     if file.endswith(".ort"):  # in a form that onnx does not read
         return ()
@@ -77,7 +72,6 @@ def lacking_operators(package: Path, node: str, scratch: Path) -> tuple[str, ...
 
 def _trials(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.ModelProto]]:
     """Yield (name, a model of one node) for each operator with other types of inputs."""
-    import onnx
     from onnx import shape_inference
 
     try:
@@ -133,8 +127,6 @@ def _is_small(constant: onnx.TensorProto) -> bool:
 def _kind(
     name: str, types: dict[str, onnx.TypeProto], constants: dict[str, onnx.TensorProto]
 ) -> str:
-    import onnx
-
     if name in constants:
         code = constants[name].data_type
     elif name in types and types[name].HasField("tensor_type"):

@@ -1,7 +1,5 @@
 """Decide how the example page shows a model: the kind of its input, the output that holds scores."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

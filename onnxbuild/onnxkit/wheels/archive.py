@@ -3,8 +3,6 @@
 Source: the Python packaging specification "Binary distribution format".
 """
 
-from __future__ import annotations
-
 import base64
 import csv
 import hashlib

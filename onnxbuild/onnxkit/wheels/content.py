@@ -4,8 +4,6 @@ Sources: the Python packaging specifications "Names and normalization", "Binary 
 "Version specifiers".
 """
 
-from __future__ import annotations
-
 import json
 import keyword
 import re

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.processing.writers import GraphWriter
 from onnxbuild.onnxkit.wordpiece.tokenizer_file import Characters, WordPiece
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
 
 _NONE = -1
 _PATIENCE = 64
@@ -47,8 +42,6 @@ def double_array(tries: Sequence[Mapping[tuple[int, ...], int]], symbols: int) -
         tries: Each a mapping of word, as symbols, to its value.
         symbols: One more than the greatest symbol.
     """
-    import numpy as np
-
     roots = tuple(range(1, len(tries) + 1))
     parents, values = [_NONE] * (len(tries) + 1), [_NONE] * (len(tries) + 1)
     bases = [0] * (len(tries) + 1)
@@ -207,9 +200,6 @@ class RowWriter(GraphWriter):
 
     def filled(self, shape: str, value: int) -> str:
         """Make an array of one value of int32; `shape` is a value, too."""
-        import numpy as np
-        import onnx
-
         filled = onnx.numpy_helper.from_array(np.array([value], np.int32))
         return self.node("ConstantOfShape", shape, attributes={"value": filled})
 
@@ -241,8 +231,6 @@ def tokenizer_graph(
 
     Returns: A model: strings (batch,) -> ids, mask and types, int64 (batch, length).
     """
-    import onnx
-
     graph = _Writer(characters)
     classes = graph.classes(TEXT)
     classes = graph.mark_special(classes, _special_trie(read, characters))
@@ -326,8 +314,6 @@ class _Writer(RowWriter):
         return self.node("Slice", rows, self.first, self.constant([-1], "int64"), self.first)
 
     def _split(self, text: str, how: Mapping[str, object]) -> str:
-        import onnx
-
         attributes = {"mark": 0, "mincharnum": 1, "pad_value": "", **how}
         found = self.node("Tokenizer", text, attributes=attributes, domain=_CONTRIBUTED)
         # ONNX's shape inference crashes where a LabelEncoder takes a value of unknown type.
@@ -367,8 +353,6 @@ class _Writer(RowWriter):
 
     def symbols(self, classes: str) -> str:
         """The symbols that characters become, without gaps; SPACE behind each row's last."""
-        import numpy as np
-
         known = self._characters
         forms = [*known.symbols, *((each,) for each in known.tokens.values())]
         most = max(map(len, forms))

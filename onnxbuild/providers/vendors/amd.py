@@ -1,7 +1,5 @@
 """AMD: GPUs, and what HIP says when it can't use one."""
 
-from __future__ import annotations
-
 from onnxbuild.core.provider import Symptom, Vendor
 
 AMD = Vendor(

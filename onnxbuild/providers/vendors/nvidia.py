@@ -3,8 +3,6 @@
 The texts are those of CUDA's runtime, cuDNN and ONNX Runtime 1.31.1.
 """
 
-from __future__ import annotations
-
 from onnxbuild.core.provider import LibraryFix, Symptom, Vendor
 
 NVIDIA = Vendor(

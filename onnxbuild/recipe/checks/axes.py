@@ -1,7 +1,5 @@
 """Dynamic axes must fit their own rules, the shapes that name them, and the points that size them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.catalog import SECTIONS

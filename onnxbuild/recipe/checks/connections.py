@@ -1,7 +1,5 @@
 """Whether inputs that are outputs of other components can be: `from: encoder.cross`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from onnxbuild.core.axis import symbols_of

@@ -1,7 +1,5 @@
 """Check that a recipe's parts fit each other, which no schema can express."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.catalog import MODES, PACKAGE_FORMATS, PROGRAM_FORMATS, SECTIONS, all_features

@@ -1,7 +1,5 @@
 """Whether an input's values fit its dtype and its shape, and each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.core.axis import symbols_of

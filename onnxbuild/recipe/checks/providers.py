@@ -1,7 +1,5 @@
 """Targets that can't be meant: unknown providers, chains that end before they begin."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Remarks on what is allowed and usually a mistake; and points whose inputs do not fit into memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from math import prod
 

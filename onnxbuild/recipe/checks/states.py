@@ -1,7 +1,5 @@
 """Whether what `state` declares has names of its own, and comes back."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

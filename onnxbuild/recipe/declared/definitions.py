@@ -1,7 +1,5 @@
 """Find the names that a Python file defines, and syntax errors in it, without running it."""
 
-from __future__ import annotations
-
 import ast
 import warnings
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """The key `environment` of a target -> an Environment: a list is read, an interpreter is not run."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

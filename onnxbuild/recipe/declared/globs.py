@@ -1,7 +1,5 @@
 """Declared data files: paths and globs -> sorted files, and the folders whose listing decided."""
 
-from __future__ import annotations
-
 import errno
 import fnmatch
 import os

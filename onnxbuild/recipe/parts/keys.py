@@ -1,7 +1,5 @@
 """The words of a recipe that no options dataclass explains: names, help, the user's callables."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from onnxbuild.catalog import SECTIONS

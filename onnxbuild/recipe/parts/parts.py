@@ -1,7 +1,5 @@
 """Valid nodes -> the typed parts of a recipe."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any
@@ -74,10 +72,7 @@ ReadEntrypoint = Callable[[Node, Path, "Parts"], Entrypoint | None]
 
 
 def read_parts(
-    root: Node,
-    unsound: set[Path],
-    read: ReadEntrypoint,
-    read_environment: ReadEnvironment,
+    root: Node, unsound: set[Path], read: ReadEntrypoint, read_environment: ReadEnvironment
 ) -> Parts:
     """The typed parts of a rendered recipe.
 

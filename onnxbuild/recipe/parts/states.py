@@ -1,7 +1,5 @@
 """`state` -> the inputs and outputs that it stands for, and how forward takes them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

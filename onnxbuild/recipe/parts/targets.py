@@ -1,7 +1,5 @@
 """The key `providers` in all its forms -> targets and what each must show."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

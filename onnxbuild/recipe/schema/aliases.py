@@ -1,7 +1,5 @@
 """Translate words of other tools: dtypes, modes, providers, keys."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Explain the schema's errors: value found, value expected, fix to type."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from difflib import SequenceMatcher

@@ -1,7 +1,5 @@
 """Index of all keys that a recipe may have, nested ones too, by their paths."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile

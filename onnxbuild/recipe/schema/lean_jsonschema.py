@@ -5,8 +5,6 @@ and IRIs. Jupyter brings these packages along, and so do tools for bills of mate
 import 60 modules, and the grammar of IRIs takes 0.8 s to compile.
 """
 
-from __future__ import annotations
-
 import sys
 
 __all__ = ["Draft202012Validator", "TypeChecker", "ValidationError", "validators"]

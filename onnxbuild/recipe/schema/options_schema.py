@@ -1,7 +1,5 @@
 """A parameters dataclass -> JSON Schema (draft 2020-12)."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The JSON Schema of a recipe, generated from the options of step kinds and providers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from functools import lru_cache
@@ -465,10 +463,7 @@ def _state(builder: SchemaBuilder) -> Schema:
 def _axis(builder: SchemaBuilder) -> Schema:
     least = {"min": 0, "max": 1, "example": 1, "multiple_of": 1}
     properties: dict[str, Schema] = {
-        key: {
-            "description": PARTS[key],
-            **builder.value({"type": "integer", "minimum": minimum}),
-        }
+        key: {"description": PARTS[key], **builder.value({"type": "integer", "minimum": minimum})}
         for key, minimum in least.items()
     }
     properties["multiple_of"]["default"] = 1

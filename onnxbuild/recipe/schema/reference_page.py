@@ -1,7 +1,5 @@
 """The reference page of recipes, from the same schema that checks them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Each top-level key of a recipe against its part of the schema."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterator
 from functools import cache

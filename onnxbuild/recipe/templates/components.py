@@ -1,7 +1,5 @@
 """`components`: a recipe of several models -> one tree for each, over the keys that they share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.core.axis import symbols_of

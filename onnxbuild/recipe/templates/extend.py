@@ -1,7 +1,5 @@
 """`extends`: a recipe over its base, mappings merged, lists and scalars replaced; paths relative to a recipe."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,10 +17,7 @@ def _exists(written: str, folder: Path) -> bool:
 
 
 def path_from_above(
-    written: str,
-    folder: Path,
-    project: Path,
-    is_there: Callable[[str, Path], object] = _exists,
+    written: str, folder: Path, project: Path, is_there: Callable[[str, Path], object] = _exists
 ) -> str:
     """The same path, written from the recipe's folder; empty unless a folder above holds it.
 

@@ -1,7 +1,5 @@
 """`--set key=value`: a var, the values of a matrix name, or any key of the recipe."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
@@ -20,10 +18,7 @@ _UNSET = frozenset({"extends", "vars", "matrix"})
 
 
 def apply_overrides(
-    root: Node,
-    overrides: Mapping[str, str],
-    known: Collection[str],
-    faults: Faults,
+    root: Node, overrides: Mapping[str, str], known: Collection[str], faults: Faults
 ) -> Node:
     """The recipe with the command line's values in place.
 
@@ -136,11 +131,7 @@ def _hidden(root: Node, path: tuple[str, ...], value: Node) -> str:
 
 
 def _target(
-    root: Node,
-    setting: tuple[str, str],
-    known: Collection[str],
-    at: Location,
-    faults: Faults,
+    root: Node, setting: tuple[str, str], known: Collection[str], at: Location, faults: Faults
 ) -> tuple[str, ...] | None:
     key = setting[0]
     parts = _path(root, key, known)

@@ -1,7 +1,5 @@
 """Operators, functions and filters that templates may use: each bounded in time and memory."""
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -4,8 +4,6 @@ Events come from PyYAML's pure parser; the tree is built without recursion, so t
 nesting nor an alias bomb costs more than the limits in `node`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Any
 

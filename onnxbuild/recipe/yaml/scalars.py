@@ -4,8 +4,6 @@ Source: https://yaml.org/spec/1.2.2/#103-core-schema. Narrower on purpose: only 
 are booleans, numbers have no leading zeros, and nothing is a date.
 """
 
-from __future__ import annotations
-
 import math
 import re
 

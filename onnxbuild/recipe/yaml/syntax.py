@@ -1,7 +1,5 @@
 """Explain YAML syntax errors in plain words."""
 
-from __future__ import annotations
-
 import re
 
 import yaml

@@ -1,7 +1,5 @@
 """Write YAML that the strict reader takes as it was meant, with comments."""
 
-from __future__ import annotations
-
 import json
 import re
 import textwrap

@@ -1,7 +1,5 @@
 """Bars, rates and the time left."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.adapters.console.meter import Meter, RunMeter, bar, duration, size

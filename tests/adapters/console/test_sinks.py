@@ -1,7 +1,5 @@
 """What a person reads, sentence by sentence; what a program reads, line by line."""
 
-from __future__ import annotations
-
 import io
 import json
 

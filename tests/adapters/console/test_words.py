@@ -1,7 +1,5 @@
 """What a person reads of a run, word for word: one line a step, one message a failure."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

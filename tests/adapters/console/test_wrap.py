@@ -1,7 +1,5 @@
 """Sentences are wrapped at words on a terminal; commands, and what is to be written, stay whole."""
 
-from __future__ import annotations
-
 import sys
 
 from onnxbuild.adapters.console.wrap import fitted, output_width, wrapped

@@ -1,7 +1,5 @@
 """Locks of SQLite, for systems without flock."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,11 +18,7 @@ def index(tmp_path):
 
 
 def answers(index):
-    return {
-        "stat": index.stat("p"),
-        "step": index.step("r:s"),
-        "recipe": index.recipes("q"),
-    }
+    return {"stat": index.stat("p"), "step": index.step("r:s"), "recipe": index.recipes("q")}
 
 
 def test_what_was_recorded_is_answered(index):

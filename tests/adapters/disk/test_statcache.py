@@ -1,7 +1,5 @@
 """Digests by stat identity: right even when a file changes within a clock tick."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time

@@ -1,7 +1,5 @@
 """Files that are written: whole or not at all, where a person asks for them, on a disk that refuses; short names of temporary folders."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

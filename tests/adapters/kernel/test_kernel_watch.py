@@ -1,7 +1,5 @@
 """Real filters in real children: which calls are reported, which are exempt, which are refused."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -3,8 +3,6 @@
 An interpreter of its own would import them anew for a third of a second each time.
 """
 
-from __future__ import annotations
-
 import atexit
 import functools
 import json

@@ -1,7 +1,5 @@
 """What the kernel reported and what Python recorded, merged into one record."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What user code uses is seen: each test runs some in a process of its own, then changes a thing."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Calls that say nothing about a step are not reported, and do what they do otherwise; all others are."""
 
-from __future__ import annotations
-
 import os
 import stat
 import sys

@@ -1,7 +1,5 @@
 """What stands in for Python's functions in a step can be used as they can."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

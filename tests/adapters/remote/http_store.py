@@ -1,7 +1,5 @@
 """A store over HTTP that misbehaves on demand: one process's thread, on loopback."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Machines that share a remote store: each has a store of its own."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 

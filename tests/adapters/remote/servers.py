@@ -1,7 +1,5 @@
 """Real servers of remote stores on loopback: nginx with docs/remote/nginx.conf, and rclone's S3 gateway."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

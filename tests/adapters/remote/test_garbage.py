@@ -1,7 +1,5 @@
 """Garbage collection of a shared store: what a record that stays needs is never removed."""
 
-from __future__ import annotations
-
 import os
 import time
 

@@ -1,7 +1,5 @@
 """A disk store with a remote behind it: what comes is right, whatever the server does."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Errors of a step: the file that was refused, by the kernel's report or by the exception; and what else was raised."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 from pathlib import Path

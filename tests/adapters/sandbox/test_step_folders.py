@@ -1,7 +1,5 @@
 """Folders of a step: its home, its mirror of the project, and what it may read."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

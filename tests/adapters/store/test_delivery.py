@@ -1,7 +1,5 @@
 """What is handed over is the old or the new, whole, whenever its writer dies."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What only a disk can do: be full, be read-only, rot, be shared."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -259,8 +257,7 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_only_whole_files(tmp_path)
     records = 0
     for attempt in range(12):
         writer = subprocess.Popen(
-            [*script(WRITER), str(root), str(attempt * 10_000)],
-            stdout=subprocess.PIPE,
+            [*script(WRITER), str(root), str(attempt * 10_000)], stdout=subprocess.PIPE
         )
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"ready\n"

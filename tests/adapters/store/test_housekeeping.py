@@ -1,7 +1,5 @@
 """Garbage collection keeps what runs need; verify finds what is damaged."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

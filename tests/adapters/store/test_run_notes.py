@@ -1,7 +1,5 @@
 """Of runs that are over, the last ones' logs are kept, and the notes that garbage collection reads."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time
@@ -15,13 +13,7 @@ from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.garbage import collect_garbage
 from onnxbuild.adapters.store.housekeeping import write_run
-from onnxbuild.adapters.store.runs import (
-    KEPT_RUNS,
-    MOST_RUNS,
-    SLACK,
-    drop_old_runs,
-    files_built,
-)
+from onnxbuild.adapters.store.runs import KEPT_RUNS, MOST_RUNS, SLACK, drop_old_runs, files_built
 from onnxbuild.core.action import ActionResult, Observed
 from tests.adapters.test_store_contract import outputs_of
 from tests.fork_servers import script
@@ -141,10 +133,7 @@ def test_a_run_in_progress_of_another_process_stays(runs):
     path = runs.root / "locks" / f"run-{mine}"
     wait_lock(runs.root / "locks" / f"run-{killed}").release()
     with subprocess.Popen(
-        [*script(code), str(path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        [*script(code), str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout.readline() == "held\n"
         drop_old_runs(runs.root, slack=0)

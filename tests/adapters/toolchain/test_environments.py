@@ -1,7 +1,5 @@
 """What another environment is, found without starting its ONNX Runtime."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -1,7 +1,5 @@
 """What counts as a change of a source, a folder, a package."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

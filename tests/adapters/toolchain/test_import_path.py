@@ -1,7 +1,5 @@
 """What decides where an interpreter looks for modules, before any code runs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

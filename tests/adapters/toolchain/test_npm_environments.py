@@ -1,7 +1,5 @@
 """Folders with node_modules made by the real npm, from a registry of this test's own."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Paths that were seen, as they are recorded: the same on every machine."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

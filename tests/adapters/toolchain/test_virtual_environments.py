@@ -1,7 +1,5 @@
 """Environments made from lists by the real venv and pip, from wheels next to the list."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

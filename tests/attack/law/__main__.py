@@ -3,8 +3,6 @@
 It runs itself in a virtual environment of its own, in which packages come and go.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

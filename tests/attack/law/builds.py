@@ -3,8 +3,6 @@
 Each build has a fork server of its own, as the command has, so that packages may change between builds.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select

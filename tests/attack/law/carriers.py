@@ -3,8 +3,6 @@
 In all texts `@` stands for the piece's number, `M` for the name of its module.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

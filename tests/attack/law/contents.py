@@ -1,7 +1,5 @@
 """What a tree of a user's files may hold, each with a number in it, and how it is written."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Programs drawn at random from a seed."""
 
-from __future__ import annotations
-
 import random
 
 from tests.attack.law.carriers import CARRIERS

@@ -1,7 +1,5 @@
 """What people do to a project between two builds; each edit leads from a tree to another."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import re

@@ -1,7 +1,5 @@
 """Files of every format that programs read, each with one number in it."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Pieces that import modules of the project, in every way that Python has."""
 
-from __future__ import annotations
-
 import random
 
 from tests.attack.law.contents import Link

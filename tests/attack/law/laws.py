@@ -1,7 +1,5 @@
 """The law, checked by real builds: an incremental build equals a clean one, the next does nothing."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

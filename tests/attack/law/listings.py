@@ -1,7 +1,5 @@
 """Pieces that list a folder: plug-ins that are then imported, and names of data files."""
 
-from __future__ import annotations
-
 import random
 
 from tests.attack.law.formats import File

@@ -1,7 +1,5 @@
 """Pieces that only ask whether something is there."""
 
-from __future__ import annotations
-
 import random
 
 from tests.attack.law.contents import Link

@@ -1,7 +1,5 @@
 """Pieces that lean on installed packages: their modules, data files and metadata."""
 
-from __future__ import annotations
-
 import random
 
 from tests.attack.law.contents import Content, Distribution
@@ -23,11 +21,7 @@ def _package(name: str, body: str, *, there: bool = True, record: bool = True) -
         found = Distribution(
             "1.0",
             two_digits(dice),
-            {
-                "law@/__init__.py": _INIT,
-                "law@/sub.py": _INIT,
-                "law@/data.txt": "{n}",
-            },
+            {"law@/__init__.py": _INIT, "law@/sub.py": _INIT, "law@/data.txt": "{n}"},
             record,
             points,
         )

@@ -1,7 +1,5 @@
 """A random program: pieces, how each is carried and where it runs, and the edits that follow."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

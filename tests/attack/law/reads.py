@@ -1,7 +1,5 @@
 """Pieces that read data: by many readers, along many kinds of paths; and those that only look."""
 
-from __future__ import annotations
-
 import random
 
 from tests.attack.law.contents import Content, Link

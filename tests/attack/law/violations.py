@@ -1,7 +1,5 @@
 """A violation of the law: what happened, the program as a small project, and smaller programs."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass

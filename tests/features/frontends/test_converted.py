@@ -1,7 +1,5 @@
 """Recipes of models that are converted in an environment of their framework's: read, refused, expanded. None is made."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.building.request import Request, graph_of

@@ -1,7 +1,5 @@
 """`frontend: sklearn`, `xgboost`, `lightgbm`: what is converted, what it is held against, what is refused."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

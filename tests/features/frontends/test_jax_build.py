@@ -1,7 +1,5 @@
 """Functions of JAX, converted and run in an environment of its own."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """`model: {onnx: FILE}`: what the file says, what the recipe says over it, and what neither can say."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

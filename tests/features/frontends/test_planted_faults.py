@@ -1,7 +1,5 @@
 """Each source's gate catches a wrong weight, swapped outputs and a shifted class; each gives the same bytes elsewhere."""
 
-from __future__ import annotations
-
 import shutil
 import warnings
 from functools import partial

@@ -1,7 +1,5 @@
 """SavedModels and TensorFlow Lite, converted and run by TensorFlow in an environment of its own; planted faults."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """An input takes what the component gives whose output it is, or the gate says in what they differ."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

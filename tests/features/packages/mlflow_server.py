@@ -1,7 +1,5 @@
 """An MLflow of its own, and what it answers for a folder; mlflow_client.py runs in it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Mapping, Sequence

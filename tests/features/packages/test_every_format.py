@@ -1,7 +1,5 @@
 """Every package format in recipes: which steps it adds, who judges it, and which options are refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.catalog import PACKAGE_FORMATS

@@ -1,7 +1,5 @@
 """`packages: {genai: {}}`: which decoders it refuses, and its tokens by onnxruntime-genai, in an environment of its own."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

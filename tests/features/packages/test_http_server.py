@@ -1,7 +1,5 @@
 """`packages: {http-server: {}}`: the server is started, asked by TCP and in a sandbox, and refuses what it should."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import subprocess

@@ -1,13 +1,10 @@
 """`packages: {node: {}}`: in recipes, and what npm and Node make of the package."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -19,12 +16,12 @@ from onnxbuild.features.packages.node import FEATURE, PackageNodeParams, RunNode
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import BundleTarget, ManifestProvider
 from onnxbuild.onnxkit.bundles.write import write_sums
-from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.node.content import NodeNames
 from onnxbuild.onnxkit.packages.golden import read_plain_outputs
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from tests.cli.conftest import Project, make_project
 from tests.fakes.step_context import run_step
+from tests.features.packages.web_packages import reference_of
 from tests.native.packages import write_bundle, write_reference
 from tests.servers import missing
 
@@ -52,6 +49,7 @@ await model.release();
 """
 TYPED = """\
 import { load, InputError, type Inputs, type Outputs } from "@me/tiny-fp32";
+from tests.features.packages.web_packages import reference_of
 const model = await load({ target: "cpu", session: { intraOpNumThreads: 1 } });
 const inputs: Inputs = { input: { data: new Float32Array(12), shape: [3, 4] } };
 const outputs: Outputs = await model.run(inputs);
@@ -205,7 +203,7 @@ def _test_that_always_skips(package):
 def test_a_forged_truncated_or_swapped_package_is_refused(built, runtime, tmp_path, change, what):
     package = tmp_path / "package"
     shutil.copytree(_out(built, "tiny"), package, ignore=shutil.ignore_patterns("run.json"))
-    reference = _reference_of(package, tmp_path / "reference")
+    reference = reference_of(package, tmp_path / "reference")
     if change is not None:
         change(package)
     params = RunNodeParams("the package", VariantTolerances(atol=1e-5, rtol=1e-4), runtime)
@@ -215,25 +213,6 @@ def test_a_forged_truncated_or_swapped_package_is_refused(built, runtime, tmp_pa
     except StepError as error:
         said = [error.what]
     assert any(what in each for each in said) if what else said == []
-
-
-def _reference_of(package, folder):
-    """The reference that a package's golden points were written from."""
-    folder.mkdir()
-    writer = ReferenceWriter(folder)
-    for point in json.loads((package / "golden/points.json").read_text()):
-        sides = [
-            {
-                each["name"]: np.frombuffer(
-                    (package / "golden" / each["file"]).read_bytes(), each["dtype"]
-                ).reshape(each["shape"])
-                for each in point[side]
-            }
-            for side in ("inputs", "outputs")
-        ]
-        writer.add(ReferencePoint(point["name"], point["sizes"], *sides))
-    writer.finish()
-    return folder
 
 
 def _scale_weights(path):

@@ -1,7 +1,5 @@
 """`packages: {oci: {}}`: what `push` pushes, as a folder."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

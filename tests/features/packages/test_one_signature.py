@@ -1,7 +1,5 @@
 """No package says another thing than manifest.json: names, types, axes and labels, read back from every format."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

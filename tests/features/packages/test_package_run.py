@@ -1,7 +1,5 @@
 """Steps that run a package: what is refused, what is skipped, and what fails because the CPU is always here."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from importlib import resources

@@ -1,7 +1,5 @@
 """`packages: {shared-weights: {}}`: a component and those that its inputs come from, over one file of weights."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Packages for Triton on a real Triton core, over HTTP and gRPC; what ONNX Runtime's own backend does, a stand-in does."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import zipfile

@@ -1,7 +1,5 @@
 """Web packages of small ONNX models, made by the real step."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

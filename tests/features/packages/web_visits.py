@@ -4,8 +4,6 @@
 digits package with labels (`packages: {web: {labels: models/digits_labels.txt}}`).
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

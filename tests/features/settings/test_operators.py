@@ -1,7 +1,5 @@
 """`operators` in a recipe: what is wrong with it, and which steps get the libraries."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.core.graph import OutputRef

@@ -1,7 +1,5 @@
 """Models with a custom operator, built, delivered, looked into, released and verified with the real command."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

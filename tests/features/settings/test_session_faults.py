@@ -1,7 +1,5 @@
 """What of a `session` is merged, and what is allowed and seldom meant."""
 
-from __future__ import annotations
-
 from onnxbuild.features.settings.session.faults import remarks
 
 SHARED = "session: {spinning: stop, intra_op_threads: 2, free_dimensions: {batch: 2}}\n"

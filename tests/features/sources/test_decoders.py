@@ -1,7 +1,5 @@
 """Folders of decoders, from config.json to tokens: built, judged, and continued by the bundle's own run.py."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`model: {diffusers: FOLDER}` and `init` of a text-to-image pipeline: what a folder says, what is refused, what is rebuilt."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A text-to-image pipeline of diffusers' from `init` to pictures: PyTorch's, at two sizes of latents; and a wrong UNet."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

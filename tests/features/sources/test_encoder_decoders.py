@@ -1,7 +1,5 @@
 """`model: {transformers: FOLDER}` of a model with an encoder and a decoder: the components that it stands for, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 

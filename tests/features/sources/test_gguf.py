@@ -1,7 +1,5 @@
 """Decoders in GGUF: what the file says of a recipe, its tokens and its tokenizer."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`model: {keras: FILE}`: what an archive says, what the recipe says over it, and what is refused; without Keras."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """`model: {onnx_text: FILE}`: both forms say what the .onnx file of the same model says, and are built."""
 
-from __future__ import annotations
-
 import json
 
 import onnx

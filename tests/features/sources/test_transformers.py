@@ -1,7 +1,5 @@
 """`model: {transformers: FOLDER}`: what a folder says, what the recipe says over it, and what is refused."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

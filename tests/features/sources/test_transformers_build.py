@@ -1,26 +1,22 @@
 """`model: {transformers: FOLDER}`: each task exported, checked and validated; what a wrong weight does; what is rebuilt."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
-from onnx import numpy_helper
 
 import onnxbuild
-from onnxbuild.core.recipe import Recipe
-from onnxbuild.core.target import CPU_TARGET, TargetGates
-from onnxbuild.expansion.limits import tolerances_of
-from onnxbuild.onnxkit.model.model_files import load_model, save_model
-from onnxbuild.recipe.load import load_recipes
-from onnxbuild.steps import check, export, reference, validate
+from onnxbuild.onnxkit.model.model_files import load_model
 from tests import tiny_transformers as tiny
-from tests.fakes.step_context import run_step
+from tests.features.sources.built import (
+    computed,
+    exported,
+    judged,
+    judged_with_a_wrong_weight,
+    recipe_of,
+)
 
 pytest.importorskip("transformers")
 
@@ -46,58 +42,13 @@ TASKS = {
 }  # fmt: skip
 
 
-def recipe_of(folder: Path, text: str = "") -> Recipe:
-    """The recipe of a folder `weights`; the names of its files are absolute."""
-    (folder / "pyproject.toml").write_text("")
-    (folder / "demo.yaml").write_text(
-        f"version: 1\nname: demo\nmodel: {{transformers: weights{text}}}\n"
-    )
-    (recipe,) = load_recipes(folder / "demo.yaml", project=folder).recipes
-    files = tuple(str(folder / each) for each in recipe.model.files)
-    return replace(recipe, model=replace(recipe.model, files=files))
-
-
-def exported(recipe: Recipe, folder: Path, exporter: str = "auto") -> Path:
-    params = export.ExportParams(
-        recipe.model, recipe.inputs, recipe.outputs, recipe.axes, recipe.opset, None,
-        export.ExportOptions(exporter=exporter),
-    )  # fmt: skip
-    _, context = run_step(export.KIND, params, folder / "export")
-    made = context.output("model")
-    params = check.CheckParams(recipe.inputs, recipe.outputs, recipe.axes, recipe.opset)
-    checked, _ = run_step(check.KIND, params, folder / "check", {"model": made})
-    assert checked.findings == ()
-    return made
-
-
-def computed(recipe: Recipe, folder: Path) -> Path:
-    """What PyTorch computes."""
-    params = reference.ReferenceParams(
-        recipe.model, recipe.inputs, recipe.outputs, recipe.axes, None,
-        reference.ReferenceOptions(),
-    )  # fmt: skip
-    _, context = run_step(reference.KIND, params, folder / "reference")
-    return context.output("reference")
-
-
-def judged(recipe: Recipe, folder: Path, model: Path, expected: Path) -> list[str]:
-    """What the gate finds in a model, with the tolerances of the recipe."""
-    (variant,) = recipe.variants
-    tolerances = tolerances_of(recipe, variant)
-    params = validate.ValidateParams("fp32", "fp32", tolerances, CPU_TARGET, TargetGates())
-    inputs = {"model": model, "reference": expected}
-    outcome, _ = run_step(validate.KIND, params, folder / "validate", inputs)
-    assert outcome.metrics["points"] >= 2
-    return [each.what for each in outcome.findings]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("case", TASKS)
 def test_every_task_is_exported_checked_and_validated(tmp_path, case):
     make, processor, outputs = TASKS[case]
     files = {"preprocessor_config.json": processor} if processor else {}
     tiny.saved(tmp_path / "weights", make, files=files)
-    recipe = recipe_of(tmp_path)
+    recipe = recipe_of(tmp_path, "transformers: weights")
     assert recipe.model.args["task"] == case.partition(",")[0]
     assert list(recipe.outputs) == outputs
     made = exported(recipe, tmp_path)
@@ -108,20 +59,15 @@ def test_every_task_is_exported_checked_and_validated(tmp_path, case):
 
 def test_one_wrong_weight_is_caught(tmp_path):
     tiny.saved(tmp_path / "weights", partial(tiny.bert, "BertModel"))
-    recipe = recipe_of(tmp_path)
-    made, expected = exported(recipe, tmp_path, "torchscript"), computed(recipe, tmp_path)
-    assert judged(recipe, tmp_path, made, expected) == []
-    model = load_model(made)
-    planted = next(
-        each for each in model.graph.initializer if "layer.0.output.dense.bias" in each.name
+    recipe = recipe_of(tmp_path, "transformers: weights")
+    sound, (found,) = judged_with_a_wrong_weight(
+        recipe,
+        tmp_path,
+        exported(recipe, tmp_path, "torchscript"),
+        wrong=lambda each: "layer.0.output.dense.bias" in each.name,
+        by=0.05,
     )
-    weight = np.array(numpy_helper.to_array(planted))
-    weight[3] += 0.05
-    planted.CopyFrom(numpy_helper.from_array(weight, planted.name))
-    shutil.rmtree(made)
-    made.mkdir()
-    save_model(model, made)
-    (found,) = judged(recipe, tmp_path, made, expected)
+    assert sound == []
     assert "differ by more than 0.0001 + 0.0001 |b|" in found
 
 

@@ -1,7 +1,5 @@
 """The frameworks that a baseline runs in: what one run is, and what reports say of it."""
 
-from __future__ import annotations
-
 import importlib
 
 import joblib

@@ -1,7 +1,5 @@
 """One description for every kind of bundle: written, read, and refused where it says nonsense."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

@@ -1,7 +1,5 @@
 """SavedModels without TensorFlow: their protobuf, field by field, as tf.saved_model.save writes it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 FLOAT, INT, STRING = 1, 9, 7

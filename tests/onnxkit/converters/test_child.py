@@ -1,7 +1,5 @@
 """What crosses between a step and a framework's process, without a framework."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """What a SavedModel says is read without TensorFlow; what is none is one sentence."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.core.source_error import SourceError
@@ -42,10 +40,7 @@ def test_signatures_and_files_are_read(tmp_path):
         SourceValue("image", "float32", ("", 8, 8)),
         SourceValue("tokens", "int64", ("", "")),
     )
-    assert only.outputs == (
-        SourceValue("b", "float32", ()),
-        SourceValue("y", "float32", ("",)),
-    )
+    assert only.outputs == (SourceValue("b", "float32", ()), SourceValue("y", "float32", ("",)))
 
 
 def test_the_graph_that_serves_is_taken(tmp_path):

@@ -1,7 +1,5 @@
 """Order and names that a converter leaves to chance follow from the graph alone."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a TensorFlow Lite file says is read without TensorFlow; what is none is one sentence."""
 
-from __future__ import annotations
-
 import flatbuffers
 import pytest
 

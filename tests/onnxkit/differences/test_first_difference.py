@@ -1,7 +1,5 @@
 """Where two artifacts part: named down to the element, the attribute, the key or the byte."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

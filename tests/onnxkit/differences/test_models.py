@@ -1,7 +1,5 @@
 """Two models compared: each difference is one sentence, whatever nodes and values are called."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from pathlib import Path

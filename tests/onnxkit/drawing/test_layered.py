@@ -1,7 +1,5 @@
 """Drawings: no boxes overlap, lines run from box to box, and the same graph gives the same places."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

@@ -1,7 +1,5 @@
 """A measured ratio is printed as a number only where it is known to a factor of two."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.features.measures.benchmark import FEATURE

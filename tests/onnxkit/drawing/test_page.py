@@ -1,7 +1,5 @@
 """The shell of pages: self-contained, escaped, the same bytes again."""
 
-from __future__ import annotations
-
 import pytest
 from jinja2 import TemplateNotFound, UndefinedError
 

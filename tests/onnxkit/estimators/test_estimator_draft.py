@@ -1,7 +1,5 @@
 """What an estimator says of its inputs once it is loaded."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import numpy as np

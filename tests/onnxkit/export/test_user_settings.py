@@ -9,10 +9,7 @@ from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic, run_module
 from onnxbuild.onnxkit.export.user_settings import padded_feeds, refuse_other_settings
 
-INPUTS = (
-    DummyInput("x", "float32", (2, 6, 8)),
-    DummyInput("padding", "bool", (2, 6)),
-)
+INPUTS = (DummyInput("x", "float32", (2, 6, 8)), DummyInput("padding", "bool", (2, 6)))
 PADDING = np.array([[False] * 6, [False, False, True, True, True, True]])
 FEEDS = {"x": np.random.default_rng(0).normal(size=(2, 6, 8)).astype("float32")}
 

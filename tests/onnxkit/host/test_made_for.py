@@ -1,7 +1,5 @@
 """Which machine something was made for, and whether this is one of that kind."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from onnxbuild.onnxkit.host.made_for import other_machine, this_instruction_set, this_machine

@@ -1,7 +1,5 @@
 """Reports of how far a step is: to one listener, or to nobody."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.onnxkit.host.progress import counted, listen, phase, report

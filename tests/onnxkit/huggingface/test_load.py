@@ -1,7 +1,5 @@
 """Load models of folders: what comes out, and what is refused rather than random."""
 
-from __future__ import annotations
-
 import json
 import sys
 from functools import partial

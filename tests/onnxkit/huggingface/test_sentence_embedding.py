@@ -1,7 +1,5 @@
 """What sentence-transformers does after a folder's transformer, in a comment for its recipe."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Models of Keras as PyTorch modules: archives, what callables return, and what can't be loaded."""
 
-from __future__ import annotations
-
 import sys
 import zipfile
 

@@ -1,7 +1,5 @@
 """Models that no library can follow: refused before one tries, in the time that their size takes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

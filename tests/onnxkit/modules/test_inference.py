@@ -1,7 +1,5 @@
 """What becomes of a module before it is exported and run: eager, in eval mode, and what is said of that."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

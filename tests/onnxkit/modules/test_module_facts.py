@@ -1,7 +1,5 @@
 """What a module's own config and the sums of its state say."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Names of npm packages, and how onnxruntime-node opens a model."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An OCI layout with one artifact."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

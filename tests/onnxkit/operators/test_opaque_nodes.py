@@ -1,7 +1,5 @@
 """PyTorch operators as single nodes of a custom domain, by both exporters."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -167,10 +167,7 @@ def test_attention_over_a_cache_becomes_one_node_that_computes_the_same_in_place
     for sizes, hidden in product(SIZES, (-np.inf, np.finfo(np.float32).min)):
         feeds = feeds_at(sizes, hidden=hidden)
         wanted = run_session(given, feeds)
-        for found_outputs in (
-            run_session(session, feeds),
-            run_in_place(session, feeds, declared),
-        ):
+        for found_outputs in (run_session(session, feeds), run_in_place(session, feeds, declared)):
             for name, array in wanted.items():
                 np.testing.assert_allclose(found_outputs[name], array, atol=2e-6, err_msg=name)
 

@@ -1,7 +1,5 @@
 """A model in ORT format describes itself, and a package that does not fit it is named."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What templates write of values and signatures: literals of each language, tables, whole files as a library would write them."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

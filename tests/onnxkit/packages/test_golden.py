@@ -1,7 +1,5 @@
 """Golden points for programs that can't read NumPy's files."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """JavaScript that packages share, run by Node: inputs are checked, outputs judged as by Python."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Sources of packages, of a model whose dimension has a name that ends a comment and goes on as code."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

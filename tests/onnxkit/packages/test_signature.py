@@ -1,7 +1,5 @@
 """Signatures and identifiers."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

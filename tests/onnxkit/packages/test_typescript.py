@@ -1,7 +1,5 @@
 """A signature in TypeScript and JavaScript."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

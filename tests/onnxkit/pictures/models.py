@@ -1,7 +1,5 @@
 """Small models to draw: named as exporters name them, or not at all."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper

@@ -1,7 +1,5 @@
 """Blocks: by modules, by structure; equal ones once; every node in one place."""
 
-from __future__ import annotations
-
 from onnx import helper
 
 from onnxbuild.onnxkit.pictures.folding import ITEMS_MAX, FoldedBlock, fold

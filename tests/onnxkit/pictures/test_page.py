@@ -1,7 +1,5 @@
 """The page of a model: small, the same again, accessible, nothing asked of any server; its table adds up."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Pictures as SVG: what is connected in the graph is connected there, and all text is only text."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from xml.etree import ElementTree as ET

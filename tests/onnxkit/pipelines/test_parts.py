@@ -1,16 +1,9 @@
 """Components are called by name; a wrong call says what to write. Samples in files come back as they were."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.pipelines.parts import (
-    PartsError,
-    PipelineParts,
-    read_values,
-    write_values,
-)
+from onnxbuild.onnxkit.pipelines.parts import PartsError, PipelineParts, read_values, write_values
 
 INPUTS = {
     "encoder": [{"name": "ids", "dtype": "int64", "shape": ["batch", "length"]}],

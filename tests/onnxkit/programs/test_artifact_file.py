@@ -1,7 +1,5 @@
 """Programs are reported apart by what is in them, not by their names."""
 
-from __future__ import annotations
-
 import zipfile
 
 import pytest

@@ -1,7 +1,5 @@
 """A model that was made elsewhere gets a recipe's names, sizes, outputs and opset."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

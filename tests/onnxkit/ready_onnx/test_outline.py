@@ -1,7 +1,5 @@
 """The outline of a model, held against onnx's own reader."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

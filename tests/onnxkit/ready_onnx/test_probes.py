@@ -1,7 +1,5 @@
 """Sizes that a model takes, found by running it."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -1,7 +1,5 @@
 """A ready model that draws random values is named as one."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -1,7 +1,5 @@
 """What ONNX's own tools would refuse is written out: default axes, sparse weights, locales."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import onnxruntime

@@ -1,7 +1,5 @@
 """Reports as steps write them, in a folder: what a page is made of."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Charts: labels that can be read, axes, files of their own, and hues of variants that differ clearly."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import replace
@@ -148,10 +146,7 @@ def test_those_of_one_group_are_compared_turn_by_turn(tmp_path):
 def test_those_of_two_groups_are_compared_through_the_one_that_was_in_both(tmp_path):
     generator, held, repeats = random.Random(5), 0, 40
     for _ in range(repeats):
-        halves = (
-            group(generator, ["fp32", "int8"], 1.0),
-            group(generator, ["fp32", "int4"], 1.5),
-        )
+        halves = (group(generator, ["fp32", "int8"], 1.0), group(generator, ["fp32", "int4"], 1.5))
         measured = trials(tmp_path, *halves)
         found = measured.ratio("int4", "int8")
         held += found.low <= 1.3 <= found.high

@@ -1,7 +1,5 @@
 """Sessions under another interpreter: a real one, whose packages are this one's."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

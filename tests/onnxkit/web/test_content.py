@@ -1,7 +1,5 @@
 """What a web package holds besides the model and the runtime."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The example page's sizes and results, by Node, with the few parts of a browser's document that they need."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

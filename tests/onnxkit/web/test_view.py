@@ -1,7 +1,5 @@
 """What the example page shows of a model."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnxbuild.core.axis import Axis

@@ -1,7 +1,5 @@
 """The package format `zip`: the bundle as one archive."""
 
-from __future__ import annotations
-
 import zipfile
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The frontend `ready`: a callable that returns an ONNX model, which is also what it is held against."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The mode `rounded`: weights with fewer bits of mantissa, which compress better."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from onnxbuild.core.graph import OutputRef

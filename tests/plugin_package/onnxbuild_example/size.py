@@ -1,7 +1,5 @@
 """The gate `size`: a model may not be larger than the recipe says."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

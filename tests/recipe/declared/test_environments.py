@@ -1,7 +1,5 @@
 """`environment` of a target: what is read of it, and what is wrong with it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 MATRIX = """\
 vars: {half: "{{ size // 2 }}", quarter: "{{ half // 2 }}", label: 3}
 matrix: {size: [8, 16], kind: [a/b, true]}

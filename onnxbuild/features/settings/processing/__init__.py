@@ -1,16 +1,10 @@
 """`processing`: pre- and post-processing as ONNX operators, merged into variants; a bundle of its own."""
 
-from __future__ import annotations
-
 from onnxbuild.expansion.feature import Feature, Section
 from onnxbuild.features.settings.processing.class_names import class_names_of
 from onnxbuild.features.settings.processing.faults import faults
 from onnxbuild.features.settings.processing.measures import lay_benchmarks
-from onnxbuild.features.settings.processing.options import (
-    OWN,
-    SECTION,
-    ProcessingOptions,
-)
+from onnxbuild.features.settings.processing.options import OWN, SECTION, ProcessingOptions
 from onnxbuild.features.settings.processing.pipelines import deliver
 from onnxbuild.steps import merge_processing, processing_reference, tokenizer
 

@@ -1,7 +1,5 @@
 """The files of `labels`, each with the outputs whose classes it names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

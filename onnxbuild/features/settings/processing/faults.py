@@ -1,7 +1,5 @@
 """Faults of `processing` that no schema finds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.core.recipe import Axis
@@ -9,11 +7,7 @@ from onnxbuild.document.faults import Fault, hinted, nearest
 from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.requested import request_faults
-from onnxbuild.features.settings.processing.options import (
-    SECTION,
-    ProcessingOptions,
-    operations,
-)
+from onnxbuild.features.settings.processing.options import SECTION, ProcessingOptions, operations
 from onnxbuild.onnxkit.processing.checks import least_opset
 from onnxbuild.onnxkit.processing.options import (
     PREPROCESS,

@@ -1,7 +1,5 @@
 """The step that measures all pipelines side by side, with raw inputs."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 
@@ -51,10 +49,7 @@ def _measured(scope: Scope, made: Mapping[str, tuple[Subject, Merged]], number: 
             axes=first.axes,
             target=target,
             options=dataclasses.replace(
-                options,
-                points=options_of(recipe).points,
-                baseline=False,
-                compile=False,
+                options, points=options_of(recipe).points, baseline=False, compile=False
             ),
             ranking=False,
             occasion=scope.comparison.measurement_id if scope.comparison else "",

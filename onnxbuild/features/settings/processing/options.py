@@ -1,7 +1,5 @@
 """The section `processing`, and what it names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """The steps that make a pipeline of a variant, judge it, and bundle it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -30,13 +28,7 @@ from onnxbuild.features.settings.processing.options import (
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.processing.pipeline import TOKENIZER
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.steps import (
-    merge_processing,
-    package,
-    processing_reference,
-    tokenizer,
-    validate,
-)
+from onnxbuild.steps import merge_processing, package, processing_reference, tokenizer, validate
 
 _SEED = 0
 

@@ -1,7 +1,5 @@
 """`session`: how ONNX Runtime runs a model, written down or searched for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from onnxbuild.core.graph import OutputRef
@@ -21,9 +19,7 @@ def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, Out
 
 
 def _laid(
-    scope: Scope,
-    subjects: Sequence[Subject],
-    programs: Mapping[str, OutputRef],
+    scope: Scope, subjects: Sequence[Subject], programs: Mapping[str, OutputRef]
 ) -> Mapping[str, Sequence[ExtraReport]]:
     del scope, programs
     return {

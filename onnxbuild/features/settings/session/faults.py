@@ -1,7 +1,5 @@
 """Check that a `session` names existing axes, sizes and ONNX Runtime config entries."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

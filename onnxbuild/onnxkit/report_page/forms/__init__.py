@@ -1,7 +1,5 @@
 """Forms of reports: each turns the JSON of some steps into blocks, verdicts and figures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from onnxbuild.onnxkit.report_page.blocks import Part, ReportSource

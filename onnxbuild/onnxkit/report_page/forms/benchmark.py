@@ -9,6 +9,7 @@ from typing import Any
 from onnxbuild.core.sizes import figure, size_text
 from onnxbuild.onnxkit.benchmark.baseline import ShownBaseline, baseline_of
 from onnxbuild.onnxkit.drawing.numbers import UNKNOWN, milliseconds, number, shown_ratio
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.report_page.blocks import (
     Bar,
     Bars,
@@ -138,7 +139,6 @@ def _samples(path: Path | None) -> dict[str, tuple[float, ...]]:
     """`POINT/MODEL/runs_ns` -> runs in ms, evenly spread over the measurement."""
     if path is None:
         return {}
-    import numpy as np
 
     found = {}
     with np.load(path, allow_pickle=False) as arrays:

@@ -1,7 +1,5 @@
 """Contents of the bundles: signature, files with their digests, the packages that made them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

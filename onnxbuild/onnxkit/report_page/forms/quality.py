@@ -9,6 +9,7 @@ from typing import Any
 
 from onnxbuild.core.sizes import share_text
 from onnxbuild.onnxkit.drawing.numbers import number
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.report_page.blocks import (
     Block,
     Cell,
@@ -305,8 +306,6 @@ def _strip(source: ReportSource, report: Mapping[str, Any]) -> Strip:
 
 
 def _losses(path: Path) -> list[float]:
-    import numpy as np
-
     with np.load(path, allow_pickle=False) as arrays:
         return [max(1 - float(each), _LEAST) for each in arrays["cosines"]]
 

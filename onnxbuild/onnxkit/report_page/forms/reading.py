@@ -1,7 +1,5 @@
 """Reports as they are read, and those without a form of their own: the verdict and plain figures."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Reports of searches (each trial, the front, the choice) and of sensitivity (the loss of each node and block)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
