@@ -1,7 +1,5 @@
 """Variants of a pipeline in which one component alone is another than the unquantized one, and their gates."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

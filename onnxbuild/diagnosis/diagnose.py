@@ -1,7 +1,5 @@
 """A variant's diagnosis: which gates fail, which step and nodes bring the error in, what mends it."""
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Measurements for a diagnosis: the step that brings the error in, nodes by their loss, the cost of a remedy."""
 
-from __future__ import annotations
-
 import json
 import math
 import statistics
@@ -72,12 +70,7 @@ def stages_of(chain: Chain, folders: Mapping[str, Path], reference: Path) -> tup
     """
 
     def error(before: str, after: str) -> StageError:
-        return stage_error(
-            folders.get(before),
-            folders[after],
-            reference,
-            target=chain.target,
-        )
+        return stage_error(folders.get(before), folders[after], reference, target=chain.target)
 
     names = [step.name for step in chain.models]
     total = error("", names[-1])
@@ -231,9 +224,7 @@ def measured_losses(
 
 
 def by_loss(
-    groups: Sequence[tuple[str, ...]],
-    losses: Mapping[str, float],
-    effects: Mapping[str, float],
+    groups: Sequence[tuple[str, ...]], losses: Mapping[str, float], effects: Mapping[str, float]
 ) -> tuple[tuple[str, ...], ...]:
     """Groups of nodes in the order of what they cost; those without a number come last, as they are.
 

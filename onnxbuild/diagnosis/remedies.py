@@ -1,7 +1,5 @@
 """Propose remedies for a variant, as settings to build it with and as YAML to paste."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

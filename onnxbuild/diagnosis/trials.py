@@ -1,7 +1,5 @@
 """Remedies tried for real: built, judged, and held against the goal of a search."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Diagnose a pipeline: which component in few bits, and which of its nodes, cost the whole."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

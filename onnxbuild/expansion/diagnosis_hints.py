@@ -1,7 +1,5 @@
 """Hints of a feature for `diagnose`: the steps that find errors in a variant's outputs, and what mends them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The steps that score a variant, and what it is compared with, with the user's metric."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 
@@ -186,10 +184,7 @@ def _in_whole(
     return _added(
         scope,
         of_variant(recipe, variant, SECTION, further),
-        {
-            **{name: models[name] for name in (*order, "reference")},
-            **target_inputs(scope, target),
-        },
+        {**{name: models[name] for name in (*order, "reference")}, **target_inputs(scope, target)},
         name=variant.name,
         target=target,
         session=SessionSettings(),

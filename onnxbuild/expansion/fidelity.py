@@ -1,7 +1,5 @@
 """Steps over the `fidelity` data: the baseline's vectors, how near a model is; and what is sensitive, by these or other data."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from onnxbuild.core.graph import OutputRef, StepAddress

@@ -1,7 +1,5 @@
 """The steps that let a decoder's variant continue prompts, its state going round: its own, or its pipeline's samples."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from onnxbuild.core.entrypoint import DUMMY_DATA, Entrypoint

@@ -1,7 +1,5 @@
 """A recipe's pipeline, as its components and itself expand it: PyTorch's run of it, and what measures the whole."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from onnxbuild.core.graph import OutputRef

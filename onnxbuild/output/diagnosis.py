@@ -1,7 +1,5 @@
 """JSON that `diagnose` prints with `--json`."""
 
-from __future__ import annotations
-
 from typing import Any, TypedDict
 
 

@@ -1,7 +1,5 @@
 """The JSON that each verb prints; its schema, made of the types that the code builds it with."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Choice of the fastest of several ways to make a variant that meet a goal."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

@@ -63,9 +63,7 @@ class EvaluateOptions:
         maximum=0.999,
     )
     resamples: int = option(
-        200,
-        help="bootstrap resamples of the data for the intervals; 0: no intervals",
-        minimum=0,
+        200, help="bootstrap resamples of the data for the intervals; 0: no intervals", minimum=0
     )
 
 
@@ -174,9 +172,7 @@ def run(context: StepContext) -> Outcome:
     )
 
 
-def _predictions(
-    context: StepContext,
-) -> Iterator[tuple[dict[str, np.ndarray], object, int]]:
+def _predictions(context: StepContext) -> Iterator[tuple[dict[str, np.ndarray], object, int]]:
     """Yield (outputs, labels, number of samples) of each batch."""
     params: EvaluateParams = context.params
     predict = _torch_predictor(context) if params.target is None else _runtime_predictor(context)
@@ -279,10 +275,7 @@ def _baseline(context: StepContext) -> dict[str, Any] | None:
 
 
 def _findings(
-    params: EvaluateParams,
-    score: float,
-    drop: float | None,
-    baseline: Mapping[str, Any] | None,
+    params: EvaluateParams, score: float, drop: float | None, baseline: Mapping[str, Any] | None
 ) -> tuple[Finding, ...]:
     least, most = params.options.min, params.options.max_drop
     where = f"variant '{params.variant}'" if params.variant else "the reference"

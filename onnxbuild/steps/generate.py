@@ -14,6 +14,7 @@ from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, Step
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.accuracy.divergence import TokenDivergence, too_far
 from onnxbuild.onnxkit.data.greedy import Roles, roles_of
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.loaders.decoding import decode
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
@@ -24,8 +25,6 @@ from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from onnxbuild.onnxkit.data.states import Feeds, Run
 
 TOKENIZER = "generate.tokenizer"
@@ -185,8 +184,6 @@ def _texts(context: StepContext, expected: dict[str, Any]) -> list[tuple[np.ndar
     Raises:
         StepError: A prompt has no more tokens than are held back.
     """
-    import numpy as np
-
     params: GenerateParams = context.params
     prompts = [np.array(each) for each in expected["prompts"]]
     count = 0 if params.is_exact else params.held_back
@@ -206,8 +203,6 @@ def _batches(
     texts: Sequence[tuple[np.ndarray, np.ndarray]], size: int, roles: Roles
 ) -> Iterator[_Batch]:
     """The prompts in groups of a size, the last ones left out; without padding, those of one length alone."""
-    import numpy as np
-
     prompts = [each for each, _ in texts]
     groups: dict[int, list[int]] = {}
     for n, each in enumerate(prompts):
@@ -223,8 +218,6 @@ def _compare(
     context: StepContext, model: Run, roles: Roles, batches: Sequence[_Batch]
 ) -> tuple[dict[str, Any], tuple[Finding, ...]]:
     """The share of tokens that are PyTorch's, and the first that is another."""
-    import numpy as np
-
     params: GenerateParams = context.params
     decoder = roles.decoder(params.logits)
     equal = total = 0

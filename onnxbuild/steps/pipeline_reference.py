@@ -16,11 +16,7 @@ from onnxbuild.onnxkit.data.feeds import Feeds, check_sizes
 from onnxbuild.onnxkit.data.recorded_calls import CALLS
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
-from onnxbuild.onnxkit.export.torch_module import (
-    load_module,
-    make_torch_deterministic,
-    run_module,
-)
+from onnxbuild.onnxkit.export.torch_module import load_module, make_torch_deterministic, run_module
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.huggingface.encoder_decoder_modules import WHOLE
 from onnxbuild.onnxkit.loaders import decoding
@@ -43,12 +39,7 @@ from onnxbuild.onnxkit.pipelines.calls import (
     uncalled,
 )
 from onnxbuild.onnxkit.pipelines.layout import ABOUT_FILE, CODE_FILE, call_name
-from onnxbuild.onnxkit.pipelines.parts import (
-    PartsError,
-    PipelineParts,
-    read_values,
-    write_values,
-)
+from onnxbuild.onnxkit.pipelines.parts import PartsError, PipelineParts, read_values, write_values
 from onnxbuild.onnxkit.reports import write_report
 
 if TYPE_CHECKING:

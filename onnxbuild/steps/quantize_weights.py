@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.model.model_files import load_model, placement, save_model
@@ -24,9 +25,6 @@ from onnxbuild.onnxkit.quantize.gptq import read_factors
 from onnxbuild.onnxkit.sessions.open import check_loads
 
 if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
     from onnxbuild.onnxkit.model.scopes import GraphScope
     from onnxbuild.onnxkit.quantize.blockwise import Blocks
     from onnxbuild.onnxkit.quantize.weight_only import Weighted
@@ -108,11 +106,7 @@ def run(context: StepContext) -> Outcome:
         StepError: The options name nodes that are not there, nothing can be quantized, a weight is
             not finite, or ONNX Runtime refuses the result.
     """
-    from onnxbuild.onnxkit.quantize.weight_only import (
-        replace_weights,
-        tied_tables,
-        weighted_nodes,
-    )
+    from onnxbuild.onnxkit.quantize.weight_only import replace_weights, tied_tables, weighted_nodes
     from onnxbuild.onnxkit.sensitivity.losses import most_lossy
 
     options: WeightOptions = context.params.options
@@ -195,8 +189,6 @@ class _Rounding:
         Raises:
             StepError: It is not finite.
         """
-        import numpy as np
-
         from onnxbuild.onnxkit.quantize.blockwise import (
             BlockGrid,
             fit_least_error,
@@ -239,8 +231,6 @@ class _Fidelity:
         self._signal = self._noise = 0.0
 
     def seen(self, rows: np.ndarray, blocks: Blocks) -> Blocks:
-        import numpy as np
-
         difference = np.subtract(rows, blocks.values(rows.shape[1]))
         self._signal += float(np.square(rows).sum(dtype=np.float64))
         self._noise += float(np.square(difference).sum(dtype=np.float64))

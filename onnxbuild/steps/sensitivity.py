@@ -17,6 +17,7 @@ from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.greedy import roles_of
 from onnxbuild.onnxkit.data.labelled_data import labelled_batches
 from onnxbuild.onnxkit.data.user_code import own_copy
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.loaders.decoding import whole_text
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.optimize.held_constants import folded_constants
@@ -31,8 +32,6 @@ from onnxbuild.onnxkit.sensitivity.static_rounding import StaticRounding, Static
 from onnxbuild.onnxkit.sessions.open import open_session
 
 if TYPE_CHECKING:
-    import onnx
-
     from onnxbuild.onnxkit.sensitivity.dynamic_rounding import Rounding
     from onnxbuild.onnxkit.sensitivity.losses import GatedLosses, GatedModel, Outputs, Ranking
 
@@ -282,8 +281,6 @@ def _on_feeds(context: StepContext) -> GatedModel:
 
 def _texts(context: StepContext) -> list[Feeds]:
     """Prompts with PyTorch's continuations, each as one first call."""
-    import numpy as np
-
     expected = json.loads((context.input("tokens") / REPORT_FILE).read_text("utf-8"))
     params: SensitivityParams = context.params
     decoder = roles_of(params.inputs).decoder(params.logits)

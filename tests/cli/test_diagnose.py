@@ -1,7 +1,5 @@
 """`onnxbuild diagnose`: the step, the nodes, and the YAML that mends a variant."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """`pipeline` next to `components`: its names and folders, what a change builds again, faults; and a release that runs."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 

@@ -1,7 +1,5 @@
 """The fewest suspects to spare, and the runtime that a variant is looked at on."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """`run: ctc`: the graph gives the tokens of PyTorch's frames, alone and padded, and a wrong one doesn't."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`run: greedy`: folders with an encoder and a decoder give the tokens of `generate`, graphs that are wrong in one place don't."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """One callable over an encoder and a decoder: PyTorch's outputs, the gate on their graphs, wrong graphs, wrong callables."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from dataclasses import replace
@@ -261,11 +259,7 @@ def test_nodes_are_ranked_by_what_they_cost_the_metric_of_the_whole(tmp_path, ma
         whole=RunPipeline(parts, TRANSLATE),
         component="encoder",
     )
-    inputs = {
-        "model": right["encoder"],
-        "model/decoder": right["decoder"],
-        "reference": reference,
-    }
+    inputs = {"model": right["encoder"], "model/decoder": right["decoder"], "reference": reference}
     outcome, context = run_step(sensitivity.KIND, params, tmp_path / "ranked", inputs)
     report = json.loads((context.output("sensitivity") / "report.json").read_text())
     assert report["ranked_by"].endswith("metric.py:nearness")

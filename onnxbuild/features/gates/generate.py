@@ -1,7 +1,5 @@
 """Whether a decoder, its state going round, gives the tokens that PyTorch's own `generate` gives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

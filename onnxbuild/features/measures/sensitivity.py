@@ -1,7 +1,5 @@
 """Sensitivity of each node to few bits: a table, where the recipe asks for one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from onnxbuild.core.graph import OutputRef

@@ -1,7 +1,5 @@
 """`auto`: the fastest of several ways that keeps to a goal."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """`weight_only`: weights in 4 or 8 bits, arithmetic in fp32."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnxbuild.core.graph import OutputRef

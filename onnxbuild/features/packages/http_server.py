@@ -48,8 +48,6 @@ Needs onnxruntime and numpy alone. It has no encryption and no login: a proxy in
 Source of the protocol: https://github.com/open-inference/open-inference-protocol, specification/protocol.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import socket

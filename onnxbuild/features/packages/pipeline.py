@@ -1,7 +1,5 @@
 """`pipeline`: one callable over all components of a file; judged as a whole, and delivered with its models and its code."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -750,13 +748,7 @@ FEATURE: PackageFormat = PackageFormat(
             words="end2end chain",
         ),
     ),
-    kinds=(
-        pipeline_reference.KIND,
-        pipeline.KIND,
-        pipeline_latency.KIND,
-        PACKAGE_KIND,
-        RUN_KIND,
-    ),
+    kinds=(pipeline_reference.KIND, pipeline.KIND, pipeline_latency.KIND, PACKAGE_KIND, RUN_KIND),
     columns=(
         Column("whole p50", "latency", _latency, place=22, if_any=True),
         Column("whole KL", "validate", cells.number("kl", 5), place=86, if_any=True),

@@ -1,7 +1,5 @@
 """`model: {diffusers: FOLDER}`: a UNet, a VAE's decoder, or a text-to-image pipeline as diffusers' `save_pretrained` leaves it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

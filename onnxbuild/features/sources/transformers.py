@@ -1,7 +1,5 @@
 """`model: {transformers: FOLDER}`: a model as transformers' `save_pretrained` or the hub's cache leaves it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -220,7 +220,4 @@ def _moves_batch(order: list[int]) -> bool:
     """Return whether dimension 0 becomes one of the last two, all before it moving one place to the front."""
     rank = len(order)
     inner = [*range(1, rank - 1)]
-    return rank >= _LEAST_RANK and order in (
-        [*inner, 0, rank - 1],
-        [*inner, rank - 1, 0],
-    )
+    return rank >= _LEAST_RANK and order in ([*inner, 0, rank - 1], [*inner, rank - 1, 0])

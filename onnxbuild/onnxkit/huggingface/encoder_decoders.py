@@ -1,7 +1,5 @@
 """Models with an encoder and a decoder: two components, of which the decoder takes the encoder's keys and values as a constant cache."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A model's folder as `save_pretrained` or the hub's cache leaves it, read without any framework."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A GGUF file's description, read without its package: layers, heads and sizes of the decoder in it."""
 
-from __future__ import annotations
-
 import io
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Inputs of a model, by its modality: `dummy_inputs`, and the sizes of its axes."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -258,10 +256,7 @@ def frames_of(config: Mapping[str, Any]) -> tuple[int, int]:
     if isinstance(kernels, list) and isinstance(strides, list):
         layers = list(zip(kernels, strides, strict=False))
     if config.get("add_adapter"):  # each of its layers is padded by 1 on both sides
-        adapter = (
-            _count(config, "adapter_kernel_size") - 2,
-            _count(config, "adapter_stride"),
-        )
+        adapter = (_count(config, "adapter_kernel_size") - 2, _count(config, "adapter_stride"))
         layers += [adapter] * _count(config, "num_adapter_layers")
     field, step = 1, 1
     for kernel, stride in layers:

@@ -1,7 +1,5 @@
 """Tasks of transformers' models: which there are, what a config says of it, outputs and tolerances."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -148,10 +146,7 @@ TOLERANCES: Mapping[Modality, Mapping[str, Mapping[str, float]]] = {
 }
 """Tolerances of variants in floating point; those with integer weights have their modes' own."""
 
-_DECODER_TOLERANCES = {
-    "fp32": {"atol": 1e-2, "rtol": 1e-3},
-    "fp16": {"atol": 0.3, "rtol": 1e-2},
-}
+_DECODER_TOLERANCES = {"fp32": {"atol": 1e-2, "rtol": 1e-3}, "fp16": {"atol": 0.3, "rtol": 1e-2}}
 """Tolerances of models that generate. On a cache of noise, 30 trained layers (SmolLM2-135M) round logits by 3e-3, with a
 cosine of 1 - 4e-9; the gate `generate` judges the tokens."""
 
@@ -199,11 +194,7 @@ def purpose_of(config: Mapping[str, Any], asked: str) -> Purpose:
     fits = _of_architecture(architecture, modality, config) is task
     head = next(each for each in task.heads if architecture.endswith(each) or not fits)
     return Purpose(
-        task,
-        architecture if fits else "",
-        modality,
-        task.heads[head],
-        _tolerances(task, modality),
+        task, architecture if fits else "", modality, task.heads[head], _tolerances(task, modality)
     )
 
 

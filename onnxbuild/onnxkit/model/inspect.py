@@ -82,11 +82,7 @@ def describe_value(value: onnx.ValueInfoProto) -> dict[str, Any]:
     if not kind.HasField("tensor_type"):
         return {"name": value.name, "dtype": str(kind.WhichOneof("value")), "shape": None}
     tensor = kind.tensor_type
-    return {
-        "name": value.name,
-        "dtype": dtype_name(tensor.elem_type),
-        "shape": dimensions(value),
-    }
+    return {"name": value.name, "dtype": dtype_name(tensor.elem_type), "shape": dimensions(value)}
 
 
 def type_text(kind: onnx.TypeProto, gap: str = " ") -> str:

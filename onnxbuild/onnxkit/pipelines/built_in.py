@@ -10,11 +10,10 @@ from onnxbuild.core.recipe import Axis, ConnectedInput, DummyInput, Entrypoint
 from onnxbuild.onnxkit.data.feeds import dummy_array
 from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
 from onnxbuild.onnxkit.data.states import state_inputs
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.loaders import decoding
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from onnxbuild.onnxkit.pipelines.parts import PipelineParts
 
 GREEDY, SAMPLED, CTC = "greedy", "sample", "ctc"
@@ -203,6 +202,4 @@ def batches_of(
 
 
 def _arrays(row: Any) -> list[np.ndarray]:
-    import numpy as np
-
     return [np.asarray(each) for each in (row.values() if isinstance(row, Mapping) else [row])]

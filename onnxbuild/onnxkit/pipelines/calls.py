@@ -16,6 +16,7 @@ from onnxbuild.onnxkit.data.calibration_data import array_of_file
 from onnxbuild.onnxkit.data.recorded_calls import CALLS
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, iterate_user, own_copy
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.pipelines.built_in import BUILT_IN
 from onnxbuild.onnxkit.pipelines.parts import PartsError, PipelineParts
 from onnxbuild.onnxkit.providers.open_on_target import open_on
@@ -23,8 +24,6 @@ from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from onnxbuild.onnxkit.pipelines.parts import Arrays, Call
 
 
@@ -118,8 +117,6 @@ class PipelineRun:
         return self._checked(found, number)
 
     def _checked(self, found: object, number: int) -> dict[str, np.ndarray]:
-        import numpy as np
-
         target = self._entrypoint.target
         if not isinstance(found, Mapping) or not found:
             raise StepError(

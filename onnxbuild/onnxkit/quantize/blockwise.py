@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
+from onnxbuild.onnxkit.frameworks import np
 
 _CHUNK_ELEMENTS = 1 << 22
 """Rows are rounded in chunks of about so many elements, which bounds what is held at once."""
@@ -64,8 +63,6 @@ class Blocks:
 
     def values(self, columns: int) -> np.ndarray:
         """The weight as it is read back: float32, (rows, columns)."""
-        import numpy as np
-
         middle = np.float32(self.grid.middle)
         zero = middle if self.zero_points is None else self.zero_points[..., None]
         found: np.ndarray = (self.codes.astype(np.float32) - zero) * self.scales[..., None]
@@ -88,8 +85,6 @@ def quantize_blocks(weight: np.ndarray, grid: BlockGrid, rounding: Rounding) -> 
         weight: Finite float32, (rows, columns).
         grid: Bits, block size, symmetry.
     """
-    import numpy as np
-
     rows, columns = weight.shape
     step = max(1, _CHUNK_ELEMENTS // columns)
     parts = [
@@ -107,8 +102,6 @@ def quantize_blocks(weight: np.ndarray, grid: BlockGrid, rounding: Rounding) -> 
 
 def fits_half(rows: np.ndarray, grid: BlockGrid) -> bool:
     """Return whether the greatest scale is one of float16's normal numbers; rows of float32."""
-    import numpy as np
-
     scale = float(np.ptp(rows)) / grid.levels
     limits = np.finfo(np.float16)
     return float(limits.tiny) <= scale <= float(limits.max)
@@ -116,8 +109,6 @@ def fits_half(rows: np.ndarray, grid: BlockGrid) -> bool:
 
 def in_blocks(rows: np.ndarray, block_size: int) -> np.ndarray:
     """Shape (rows, columns) as (rows, blocks, block_size), padded with zeros."""
-    import numpy as np
-
     padding = -rows.shape[1] % block_size
     padded = np.pad(rows, ((0, 0), (0, padding))) if padding else np.ascontiguousarray(rows)
     blocks: np.ndarray = padded.reshape(len(rows), -1, block_size)
@@ -133,8 +124,6 @@ def fit_range(values: np.ndarray, grid: BlockGrid) -> tuple[np.ndarray, np.ndarr
 
     Returns: float32 scales and uint8 zero points of shape (...), None where symmetric.
     """
-    import numpy as np
-
     high, low = values.max(-1), values.min(-1)
     if grid.symmetric:
         return _scales(np.where(-low >= high, -low, -high) / np.float32(grid.middle), grid), None
@@ -161,8 +150,6 @@ def fit_least_error(values: np.ndarray, grid: BlockGrid) -> tuple[np.ndarray, np
 
     Returns: As `fit_range`.
     """
-    import numpy as np
-
     scales, zeros = fit_range(values, grid)
     magnitude = np.abs(values)
     weights = magnitude + np.sqrt(np.square(values).mean(-1, keepdims=True))
@@ -203,8 +190,6 @@ def half_quadratic(values: np.ndarray, grid: BlockGrid) -> Blocks:
     Half-quadratic quantization (Badri and Shaji, "HQQ", 2023), with its authors' constants; of all
     rounds each block keeps the one with the least mean absolute error.
     """
-    import numpy as np
-
     norm, beta, kappa, rounds = 0.7, 10.0, 1.01, 20
     low = values.min(-1, keepdims=True)
     scales = _scales((values.max(-1, keepdims=True) - low) / np.float32(grid.levels), grid)
@@ -226,8 +211,6 @@ def half_quadratic(values: np.ndarray, grid: BlockGrid) -> Blocks:
 
 def with_offsets(blocks: Blocks) -> Blocks:
     """Return blocks with fractional zero points as integer ones and offsets, which are in blocks of the same grid."""
-    import numpy as np
-
     assert blocks.zero_points is not None
     grid = blocks.grid
     zeros = np.clip(np.rint(blocks.zero_points), 0, grid.levels)
@@ -238,8 +221,6 @@ def with_offsets(blocks: Blocks) -> Blocks:
 
 def pack(codes: np.ndarray, bits: int) -> np.ndarray:
     """Codes along the last axis in bytes, the first in the low bits; padded with zeros."""
-    import numpy as np
-
     if bits == 8:  # noqa: PLR2004 - bits a byte
         return codes
     padding = [(0, 0)] * (codes.ndim - 1) + [(0, codes.shape[-1] % 2)]
@@ -249,16 +230,12 @@ def pack(codes: np.ndarray, bits: int) -> np.ndarray:
 
 
 def _codes(levels: np.ndarray, grid: BlockGrid) -> np.ndarray:
-    import numpy as np
-
     codes: np.ndarray = np.clip(np.rint(levels), 0, grid.levels).astype(np.uint8)
     return codes
 
 
 def _scales(found: np.ndarray, grid: BlockGrid) -> np.ndarray:
     """Scales as they are stored: 1 for blocks of one value alone, whose scale says nothing."""
-    import numpy as np
-
     stored = found.astype(np.float16) if grid.half_scales else found
     scales: np.ndarray = np.where(stored == 0, np.float32(1), stored).astype(np.float32)
     return scales

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.model.graphs import keep, names_read_in, opset_of
 from onnxbuild.onnxkit.model.inspect import ranks
 from onnxbuild.onnxkit.model.model_files import weight_array
 from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, scopes
 from onnxbuild.onnxkit.quantize.blockwise import Blocks, pack
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnx
 
 DOMAIN = "com.microsoft"
 
@@ -99,8 +96,6 @@ def tied_tables(nodes: Sequence[Weighted], block_size: int) -> dict[str, Weighte
 
     Both operators keep a row's codes in equal bytes where its blocks are whole.
     """
-    import numpy as np
-
     products = [each for each in nodes if each.node.op_type != "Gather"]
     found = {}
     for table in nodes:
@@ -132,8 +127,6 @@ def replace_weights(
         accuracy_level: MatMulNBits' attribute; 0 leaves it out.
         tied: Of `tied_tables`: these Gathers read what the product reads.
     """
-    import onnx
-
     make = name_maker(all_names(model))
     sums = _BlockSums(opset_of(model), make)
     done: dict[tuple[GraphScope, str, bool, bool], _Stored] = {}
@@ -191,9 +184,6 @@ class _Stored:
             make: Makes a name that nothing has.
             as_rows: Store codes as the matrix they were, which is what Gather picks rows from.
         """
-        import numpy as np
-        import onnx
-
         bits = blocks.grid.bits
         rows, columns = shape
         parts = [blocks] if blocks.offsets is None else [blocks, blocks.offsets]
@@ -217,8 +207,6 @@ class _Stored:
 
     def keep_in(self, graph: onnx.GraphProto) -> None:
         """Add the initializers, and a Cast of scales in float16, which a session folds as it loads."""
-        import onnx
-
         graph.initializer.extend(self.tensors)
         for tensor, name in zip(self.tensors, self.names, strict=True):
             if tensor.name != name:
@@ -262,8 +250,6 @@ class _BlockSums:
         return self._made[key], blocks * block_size + blocks
 
     def _reduced(self, scope: GraphScope, value: str, shape: Sequence[int]) -> str:
-        import numpy as np
-
         cut, sums = self._make(f"{value}_blocks"), self._make(f"{value}_sums")
         axis = np.array([len(shape) - 1], np.int64)
         sizes = self._constant(scope, f"{value}_blocks_shape", np.array(shape, np.int64))
@@ -277,8 +263,6 @@ class _BlockSums:
 
     def _multiplied(self, scope: GraphScope, value: str, columns: int, block_size: int) -> str:
         """Add a product that does without a rank, and gives zeros for what the last block lacks."""
-        import numpy as np
-
         missing = -columns % block_size
         block_of: np.ndarray = np.arange(columns) // block_size
         ones = np.equal.outer(block_of, np.arange(-missing, block_of[-1] + 1))
@@ -288,8 +272,6 @@ class _BlockSums:
         return sums
 
     def _constant(self, scope: GraphScope, stem: str, array: np.ndarray) -> str:
-        import onnx
-
         name = self._make(stem)
         scope.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
         return name
@@ -298,8 +280,6 @@ class _BlockSums:
     def _add(
         scope: GraphScope, op_type: str, inputs: Sequence[str], output: str, **attributes: Any
     ) -> None:
-        import onnx
-
         node = onnx.helper.make_node(op_type, inputs, [output], name=output, **attributes)
         scope.graph.node.append(node)
 
@@ -342,9 +322,6 @@ def _flattened(each: Weighted, stored: _Stored, make: Callable[[str], str]) -> l
 
     The session flattens them as it loads; the file has them once.
     """
-    import numpy as np
-    import onnx
-
     codes, *rest = stored.names
     flat, shape = make(f"{codes}_rows"), make(f"{codes}_shape")
     sizes = np.array([stored.shape[0], -1], np.int64)
@@ -363,8 +340,6 @@ def _become(
     attributes: Mapping[str, int],
 ) -> None:
     """Replace a node by another operator of its name, so that tables and options still find it."""
-    import onnx
-
     made = onnx.helper.make_node(
         op_type, inputs, [output], name=node.name, domain=DOMAIN, **attributes
     )
@@ -373,8 +348,6 @@ def _become(
 
 def _rows_of(each: Weighted) -> np.ndarray:
     """The weight as blockwise wants it: one row an output, or an entry of the table."""
-    import numpy as np
-
     weight = weight_array(each.home.initializers[each.weight])
     rows: np.ndarray = np.ascontiguousarray(weight if each.transposed else weight.T)
     return rows
@@ -399,8 +372,6 @@ def _drop_unread(scope: GraphScope) -> None:
 
 def _is_matrix(tensor: onnx.TensorProto | None) -> bool:
     """Return whether a tensor is float32, two-dimensional and not empty."""
-    import onnx
-
     return (
         tensor is not None
         and tensor.data_type == onnx.TensorProto.FLOAT

@@ -1,7 +1,5 @@
 """A search's goal, its choice by data in two halves, and the sentences that report both."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields

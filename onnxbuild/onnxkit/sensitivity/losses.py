@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from onnxbuild.core.step import REPORT_FILE, StepContext
 from onnxbuild.onnxkit.accuracy.divergence import log_softmax
@@ -20,15 +20,11 @@ from onnxbuild.onnxkit.accuracy.sample_outputs import (
     output_vectors,
 )
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.frameworks import np, onnxruntime
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.model.blocks import Block, merged_blocks
 from onnxbuild.onnxkit.sensitivity.dynamic_rounding import GATES, gates_open
 from onnxbuild.onnxkit.sessions.run import run_session
-
-if TYPE_CHECKING:
-    import numpy as np
-    import onnxruntime
-
 
 Outputs = Sequence[dict[str, "np.ndarray"]]
 
@@ -94,8 +90,6 @@ class LogitsDivergence:
 
     def __call__(self, outputs: Outputs) -> float:
         """The score of the outputs of all feeds."""
-        import numpy as np
-
         found = [log_softmax(each[self._logits]) for each in outputs]
         self._exact = self._exact or found
         rows = [

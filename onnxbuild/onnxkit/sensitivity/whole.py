@@ -12,6 +12,7 @@ from onnxbuild.core.target import CPU_TARGET
 from onnxbuild.onnxkit.accuracy.user_metric import UserMetric
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.data.user_code import own_copy
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.pipelines.built_in import TOKENS, forced_logits
 from onnxbuild.onnxkit.pipelines.calls import (
     PipelineRun,
@@ -27,8 +28,6 @@ from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from onnxbuild.onnxkit.pipelines.parts import Arrays
 
 
@@ -78,7 +77,6 @@ class GatedWhole:
 
     def run(self, gates: np.ndarray) -> tuple[list[np.ndarray], float | None]:
         """See Gated."""
-        import numpy as np
 
         def call(feeds: dict[str, np.ndarray]) -> Arrays:
             return run_session(self._session, {**feeds, GATES: gates}, self._where)

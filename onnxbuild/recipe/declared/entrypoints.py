@@ -1,7 +1,5 @@
 """The user's callables as a recipe names them: found on disk, never run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

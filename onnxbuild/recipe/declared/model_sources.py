@@ -1,7 +1,5 @@
 """`model: {onnx: FILE}`: a model that is a file or a folder fills in what the recipe leaves out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Declared files and code outside the project: named by what they are; paths in installed packages."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterable, Sequence
 from pathlib import Path
