@@ -75,6 +75,7 @@ def command(
       load, first     time to create the session, and to run it once, in a new
                       process
       peak, steady    growth of that process's memory
+      time of ...     of a pipeline (RECIPE@pipeline): the share of each component
 
     A noisy machine is reported: repeat the measurement on a quiet one. Exit codes: 0 measured, 1 a step failed,
     2 recipe or usage.

@@ -9,7 +9,7 @@ from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.fused import fused
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.pipelines.built_in import BUILT_IN, DECODING
-from onnxbuild.onnxkit.pipelines.calls import MODEL, RunPart, RunPipeline
+from onnxbuild.onnxkit.pipelines.calls import MODEL, ReferencePart, RunPart, RunPipeline
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import evaluate, pipeline, pipeline_reference
 
@@ -81,22 +81,29 @@ def components_of(scope: Scope) -> Mapping[str, Scope]:
     return {name: scope.connected(name) for name in scope.recipe.components}
 
 
-def reference_of_whole(scope: Scope) -> OutputRef:
-    """Return PyTorch's run of a pipeline, in the pipeline's scope."""
-    scopes = components_of(scope)
-    recipe = scope.recipe
-    options = recipe.section(NAME, pipeline.PipelineOptions)
-    parts = (
-        pipeline_reference.ReferencePart(
+def modules_of(scopes: Mapping[str, Scope]) -> tuple[ReferencePart, ...]:
+    """Return the components as PyTorch runs them.
+
+    Args:
+        scopes: Of `components_of`.
+    """
+    return tuple(
+        ReferencePart(
             name, own.recipe.model, own.recipe.inputs, own.recipe.axes, own.recipe.outputs
         )
         for name, own in scopes.items()
     )
+
+
+def reference_of_whole(scope: Scope) -> OutputRef:
+    """Return PyTorch's run of a pipeline, in the pipeline's scope."""
+    recipe = scope.recipe
+    options = recipe.section(NAME, pipeline.PipelineOptions)
     step = scope.step(
         shared(recipe, "reference"),
         pipeline_reference.KIND,
         pipeline_reference.PipelineReferenceParams(
-            parts=tuple(parts),
+            parts=modules_of(components_of(scope)),
             run=recipe.model,
             samples=recipe.entrypoints[SAMPLES],
             count=options.count,

@@ -82,6 +82,12 @@ def resolve(
         else:
             expand(scopes[recipe.name], variants, formats)
     graph = with_plugins(builder.graph())
+    asked = targets_of(graph, recipes, wanted, files=files) if only else list(graph.addresses)
     if comparison is not None:
-        return graph.pruned([name for name, step in graph.steps.items() if step.occasion])
-    return graph.pruned(targets_of(graph, recipes, wanted, files=files)) if only else graph
+        measured = {graph.addresses[name].recipe for name in asked}
+        return graph.pruned(
+            name
+            for name, step in graph.steps.items()
+            if step.occasion and graph.addresses[name].recipe in measured
+        )
+    return graph.pruned(asked) if only else graph

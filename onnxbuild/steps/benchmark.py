@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from onnxbuild.core.axis import Point
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.core.step import DETAILS, Outcome, StepContext, StepKind
+from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.host.measured import machine_line, usable_cores
+from onnxbuild.host.measured import usable_cores
 from onnxbuild.onnxkit.benchmark.baseline import (
     NO_BASELINE,
     Baseline,
@@ -21,7 +20,7 @@ from onnxbuild.onnxkit.benchmark.baseline import (
     OriginalParams,
 )
 from onnxbuild.onnxkit.benchmark.baselines import described, runner_of
-from onnxbuild.onnxkit.benchmark.candidate import Contender, LoadCost, cost_alone
+from onnxbuild.onnxkit.benchmark.candidate import Contender, LoadCost
 from onnxbuild.onnxkit.benchmark.candidates import (
     COMPILED,
     MODEL,
@@ -36,23 +35,16 @@ from onnxbuild.onnxkit.benchmark.decoding import (
     stateful_feeds,
     with_texts,
 )
-from onnxbuild.onnxkit.benchmark.interleave import (
-    Runners,
-    concurrency,
-    copies,
-    group_contenders,
-    measure_groups,
-    unbound,
-)
+from onnxbuild.onnxkit.benchmark.in_turns import measure_in_turns
+from onnxbuild.onnxkit.benchmark.interleave import concurrency, copies, unbound
 from onnxbuild.onnxkit.benchmark.options import (
     BenchmarkOptions,
     measured_points,
     point_feeds,
     takes,
 )
+from onnxbuild.onnxkit.benchmark.report import group_notes, show_point
 from onnxbuild.onnxkit.data.feeds import Feeds, rows_of
-from onnxbuild.onnxkit.frameworks import torch
-from onnxbuild.onnxkit.host.progress import phase
 from onnxbuild.onnxkit.providers.open_on_target import (
     ContextSubset,
     absence,
@@ -61,19 +53,9 @@ from onnxbuild.onnxkit.providers.open_on_target import (
     skipped,
 )
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.sessions.rpc_client import host_of
 from onnxbuild.onnxkit.sessions.settings import SessionSettings, shown
-from onnxbuild.onnxkit.timing.ratios import is_ranked
-from onnxbuild.onnxkit.timing.rounds import (
-    SETTLE_S,
-    SPIN_SETTLE_S,
-    Turns,
-    all_stable,
-    measure_turns,
-    write_samples,
-)
+from onnxbuild.onnxkit.timing.rounds import write_samples
 
-_RANKING_TIMES = 4
 _NOTHING_MEASURED: Mapping[str, Any] = {"host": {}, "models": {}, "points": []}
 
 
@@ -122,17 +104,6 @@ def run(context: StepContext) -> Outcome:
         StepError: A point names an axis that is not there, a model does not load or run, or memory
             does not hold it together with the models that it is compared with.
     """
-    from onnxbuild.onnxkit.benchmark.report import (
-        IN_GROUPS,
-        MEASURED_ON,
-        METHOD,
-        Measured,
-        doubts,
-        group_notes,
-        show_point,
-        table_metrics,
-    )
-
     params: BenchmarkParams = context.params
     if reason := absence(context):
         return skipped(context, params.target, reason, _NOTHING_MEASURED)
@@ -151,8 +122,6 @@ def run(context: StepContext) -> Outcome:
     contenders = line_up.contenders(
         original, runner, compiled=options.compile, io_binding=options.io_binding
     )
-    equals = {each.name: each.same_as for each in contenders if each.same_as}
-    alone = [each for each in contenders if not each.same_as]
     taken = {
         each.name: [
             p.name
@@ -160,35 +129,28 @@ def run(context: StepContext) -> Outcome:
             if takes(line_up.fixed.get(variant_of(each.name), {}), p)
             and not (is_text(p) and each.name in {COMPILED, *line_up.programs})
         ]
-        for each in alone
+        for each in contenders
+        if not each.same_as
     }
-    # Before anything else is loaded: a process forked off later would hold that, too.
-    costs = {
-        each.name: cost_alone(each, {n: feeds[n] for n in taken[each.name]}, context.where)
-        for each in _named_one_by_one(alone)
-    }
-    groups = _groups(context, costs, () if runner is None else (runner.name,))
-
-    torch.set_num_threads(threads)
-    measure = _measuring(options, ranking=params.ranking, spins=line_up.spins)
-    measurement = measure_groups(alone, groups, feeds, taken, measure).shared(equals)
-    costs |= {name: costs[first] for name, first in equals.items()}
-    found = measurement.conditions
+    found = measure_in_turns(
+        context,
+        contenders,
+        feeds,
+        taken,
+        compared_with=(*(() if runner is None else (runner.name,)), *params.comparison_models),
+        target=params.target,
+        options=options,
+        threads=threads,
+        spins=line_up.spins,
+        ranking=params.ranking,
+    )
     base = described(params.baseline, runner)
-    name = str(base.get("name", ""))
-    measured = {point: Measured.of(each, name) for point, each in measurement.rounds.items()}
+    measured = found.figures(str(base.get("name", "")))
     report = {
-        "host": {**found.to_json(), "threads": threads},
-        "provider": params.target.name,
-        "baseline": base,
+        **found.about(base),
         **environment_note(context),
-        "method": {**METHOD, **(IN_GROUPS if len(groups) > 1 else {})},
-        **({"groups": groups} if len(groups) > 1 else {}),
         "models": {
-            each.name: {
-                **_record(each, costs, measurement.joules),
-                **_session_record(line_up, each),
-            }
+            each.name: {**found.record(each), **_session_record(line_up, each)}
             for each in contenders
         },
         "points": [
@@ -202,25 +164,20 @@ def run(context: StepContext) -> Outcome:
             | point_facts(point, params.inputs)
             for point in points
         ],
-        **_extras(context, line_up, points[0], feeds[points[0].name], costs),
+        **_extras(context, line_up, points[0], feeds[points[0].name], found.costs),
         **({"left_out": missed} if missed else {}),
     }
     write_report(context.output("report"), report)
-    write_samples(context.output("report"), measurement.rounds)
+    write_samples(context.output("report"), found.measurement.rounds)
     return Outcome(
-        metrics={
-            **table_metrics(points[0], measured[points[0].name], contenders, found),
-            "baseline": {key: text for key, text in base.items() if key != "how"},
-            DETAILS: list(doubts(found, measured, ranking=params.ranking)),
-            **({MEASURED_ON: machine_line()} if options.measured_on == "any" else {}),
-        },
+        metrics=found.metrics(points[0], measured, base),
         notes=(
             *(unbound(line_up) if options.io_binding else ()),
             *(
                 f"'{name}' is the same model as '{of}': measured once"
                 for name, of in line_up.equals.items()
             ),
-            *group_notes(groups),
+            *group_notes(found.groups),
         ),
     )
 
@@ -229,12 +186,6 @@ def _feeds(context: StepContext, point: Point) -> Feeds:
     params: BenchmarkParams = context.params
     made = point_feeds(context, point, params.inputs, params.texts)
     return stateful_feeds(made, params.inputs, params.axes, point, params.logits)
-
-
-def _named_one_by_one(contenders: Sequence[Contender]) -> Iterator[Contender]:
-    for each in contenders:
-        phase(f"loading {each.name} alone, for its load time and memory")
-        yield each
 
 
 def _original(context: StepContext, threads: int) -> Original:
@@ -255,44 +206,6 @@ def _runner(context: StepContext, line_up: LineUp) -> BaselineRunner | None:
     runner = runner_of(params.baseline, context.where)
     taken = {*line_up.variants, *line_up.programs}
     return replace(runner, name=f"{runner.name}-baseline") if runner.name in taken else runner
-
-
-def _groups(
-    context: StepContext, costs: Mapping[str, LoadCost], baseline: tuple[str, ...]
-) -> list[tuple[str, ...]]:
-    """Return the groups of contenders that are measured together."""
-    params: BenchmarkParams = context.params
-    compared_with = [each for each in (*baseline, *params.comparison_models) if each in costs]
-    if params.target.environment is not None:
-        host_of(params.target.environment.interpreter, context.where)  # it takes room, too
-    return group_contenders(costs, compared_with, context.memory_bytes, context.where)
-
-
-def _measuring(
-    options: BenchmarkOptions, *, ranking: bool, spins: bool
-) -> Callable[[Runners], Mapping[str, Turns]]:
-    """Return the function that measures contenders side by side."""
-    return partial(
-        measure_turns,
-        warmup=options.warmup,
-        min_samples=options.min_samples,
-        max_time_s=options.max_time_s * (_RANKING_TIMES if ranking else 1),
-        settled=is_ranked if ranking else all_stable,
-        settle_s=SPIN_SETTLE_S if spins else SETTLE_S,
-    )
-
-
-def _record(
-    contender: Contender, costs: Mapping[str, LoadCost], joules: Mapping[str, float]
-) -> dict[str, object]:
-    record = costs[contender.name].to_json()
-    if contender.same_as:
-        record["same_as"] = contender.same_as
-    if contender.size_bytes is not None:
-        record["size_bytes"] = contender.size_bytes
-    if contender.name in joules:
-        record["joules_per_run"] = round(joules[contender.name], 6)
-    return record
 
 
 def _session_record(line_up: LineUp, contender: Contender) -> dict[str, object]:

@@ -74,11 +74,6 @@ class PipelineOptions:
         "the same would hide every fault",
         minimum=1,
     )
-    rounds: int = option(
-        5,
-        help="how often each sample is run to measure latency, and the share of each component; 0: it is not measured",
-        minimum=0,
-    )
     min: float | None = option(
         None, help="least score by `metric` of a variant of fewer bits than 16"
     )

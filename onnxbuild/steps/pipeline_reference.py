@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
+from onnxbuild.core.recipe import DUMMY_DATA, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.feeds import Feeds, check_sizes
 from onnxbuild.onnxkit.data.recorded_calls import CALLS
@@ -32,6 +32,7 @@ from onnxbuild.onnxkit.pipelines.built_in import (
 from onnxbuild.onnxkit.pipelines.calls import (
     Caller,
     PipelineRun,
+    ReferencePart,
     by_name,
     parts_of,
     recorded,
@@ -49,17 +50,6 @@ if TYPE_CHECKING:
 
 
 _END = "let `run` end its loop after so many calls, whatever tokens come, and keep samples to"
-
-
-@dataclass(frozen=True, slots=True)
-class ReferencePart:
-    """A component; `model`, `axes` and `outputs` as in its recipe."""
-
-    name: str
-    model: Entrypoint
-    inputs: tuple[DummyInput, ...]
-    axes: tuple[Axis, ...]
-    outputs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,13 +41,14 @@ PER_TOKEN = {"decode": "decode", "tokens": "a whole text"}
 
 
 def _kind(point: Mapping[str, Any]) -> str:
-    """Say what a point of a model with a growing state is, and what the new state takes; empty for any other."""
+    """Say what a point of a model with a growing state or of a decoding pipeline is; empty for any other."""
     kind = point.get("kind")
     if kind is None:
         return ""
     words = {**PER_TOKEN, "prefill": "prefill, p50 is the time to the first token"}
     said = words.get(kind, "several new elements after a past")
-    return f" ({said}; the state takes {size_text(point['state_bytes'])})"
+    size = point.get("state_bytes")
+    return f" ({said})" if size is None else f" ({said}; the state takes {size_text(size)})"
 
 
 def _by_speed(results: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -75,6 +76,9 @@ def _row(name: str, found: Mapping[str, Any], baseline: str, per_token: int) -> 
         row[f"vs {baseline}"] = _ratio(found["speedup"], *bounds)
     for other, ratio in found.get("against", {}).items():
         row[f"vs {other}"] = _ratio(*ratio)
+    if parts := found.get("parts"):
+        shares = sorted(((each["share"], part) for part, each in parts.items()), reverse=True)
+        row["time of components"] = ", ".join(f"{part} {share:.0%}" for share, part in shares)
     return row
 
 

@@ -257,7 +257,7 @@ name: two
 dynamic_axes: {batch: {min: 1, max: 8, example: 2}}
 export: {exporter: torchscript}
 benchmark: {measure: false}
-pipeline: {run: models/chain.py:run, samples: models/chain.py:samples, metric: models/chain.py:nearness, min: -0.02, rounds: 0}
+pipeline: {run: models/chain.py:run, samples: models/chain.py:samples, metric: models/chain.py:nearness, min: -0.02}
 quantization: {fp32: none, int8: {mode: dynamic, per_channel: false}}
 components:
   first:

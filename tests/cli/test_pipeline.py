@@ -87,6 +87,26 @@ def test_a_change_in_one_component_builds_that_one_and_the_pipeline_alone(two):
     assert {name.partition(":")[0] for name in changed} == {"two@decoder", "two@pipeline"}
 
 
+def test_all_variants_of_the_pipeline_are_measured_by_one_step(two):
+    steps = json.loads(two("graph", "two", "--json").out)["steps"]
+    (inputs,) = (each["inputs"] for each in steps if each["step"] == "two@pipeline:benchmark")
+    assert inputs == {
+        "model/fp32/encoder": "two@encoder:optimize",
+        "model/fp32/decoder": "two@decoder:optimize",
+        "model/int8/encoder": "two@encoder:optimize",
+        "model/int8/decoder": "two@decoder:int8/quantize",
+        "reference": "two@pipeline:reference",
+    }
+    assert two("run", "two").code == 0
+    for variant in ("fp32", "int8"):
+        out = two.folder / f"artifacts/out/two@pipeline/{variant}"
+        assert (out / "benchmark.json").is_file()
+    assert "two@pipeline:benchmark" not in planned(two, "two", "--set", "benchmark.measure=false")
+    only = planned(two, "two", "--only", "two@pipeline:int8")
+    assert "two@pipeline:benchmark" in only
+    assert "two@encoder:benchmark" not in only
+
+
 def test_a_change_of_the_callable_builds_the_pipeline_alone(two):
     assert two("run", "two").code == 0
     two.edit("models/chain.py", '"cheap"', '"cheaper"')
@@ -277,17 +297,8 @@ def test_an_input_from_its_own_component_is_a_fault(two):
     assert "input 'input' is from its own component, 'decoder'" in done.err
 
 
-@pytest.mark.slow
-def test_a_release_holds_the_pipeline_and_verify_runs_it(project):
-    def works(*arguments: str) -> str:
-        done = project(*arguments)
-        assert done.code == 0, (arguments, done.out, done.err)
-        return done.out
-
-    def git(*arguments: str) -> None:
-        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-        subprocess.run(["git", *identity, *arguments], cwd=project.folder, check=True)
-
+def with_real_pipeline(project: Project) -> None:
+    """Write a pipeline whose components are built for real."""
     with_two(project)
     text = (project.folder / "two.yaml").read_text()
     project.write("models/chain.py", CHAIN)
@@ -308,6 +319,50 @@ def test_a_release_holds_the_pipeline_and_verify_runs_it(project):
         "    dummy_inputs: {input: {shape: [batch, 2], from: encoder.hidden}}\n    quantization:",
     )
     project.edit("models/other.py", "torch.nn.Linear(4, width)", "torch.nn.Linear(2, width)")
+
+
+@pytest.mark.slow
+def test_bench_measures_the_pipeline_alone_next_to_pytorch(project):
+    with_real_pipeline(project)
+    done = project("bench", "two@pipeline", "--set", "benchmark.max_time_s=0.5")
+    assert done.code == 0, done.out + done.err
+    assert done.ran.count("benchmark") == 1
+    assert "two@pipeline on cpu:" in done.out
+    assert "two@decoder on cpu:" not in done.out
+    assert "at samples=4:" in done.out
+    _, header, *rows = done.out.split("at samples=4:")[1].split("\n")[:5]
+    for title in (
+        "p50",
+        "95 % of p50",
+        "p90",
+        "p99",
+        "items/s",
+        "vs pytorch",
+        "time of components",
+    ):
+        assert title in header
+    assert {row.split()[0] for row in rows} == {"fp32", "int8", "pytorch"}
+    again = project("bench", "two@pipeline", "--json", "--set", "benchmark.max_time_s=0.5")
+    assert "done    two@pipeline:benchmark" in again.err
+    (report,) = json.loads(again.out)["two@pipeline"].values()
+    assert report["points"][0]["results"]["int8"]["parts"].keys() == {"encoder", "decoder"}
+    built = project("run", "two", "--set", "benchmark.measure=false")
+    assert built.code == 0, built.out + built.err
+    assert "two@pipeline:benchmark" not in built.out + built.err
+
+
+@pytest.mark.slow
+def test_a_release_holds_the_pipeline_and_verify_runs_it(project):
+    def works(*arguments: str) -> str:
+        done = project(*arguments)
+        assert done.code == 0, (arguments, done.out, done.err)
+        return done.out
+
+    def git(*arguments: str) -> None:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *identity, *arguments], cwd=project.folder, check=True)
+
+    with_real_pipeline(project)
     project.write(".gitignore", "/artifacts/\n/dist/\n__pycache__/\n")
     works("lock", "two.yaml")
     git("init", "-q")

@@ -24,6 +24,7 @@ version: 1
 name: demo
 model: {transformers: weights}
 export: {exporter: torchscript}
+benchmark: {max_time_s: 0.3, warmup: 1, threads: 1}
 quantization: {fp32: none, int8: dynamic}
 pipeline: {tokens: 24, max_kl: MAX_KL}
 """
@@ -134,6 +135,26 @@ def test_a_variant_without_rounding_diverges_by_nothing_and_a_rounded_one_by_mor
     save_model(rounded, tmp_path / "rounded")
     found = made.run(INT8, model__decoder=tmp_path / "rounded")
     assert "nats; expected at most 1e-06" in found.findings[0].what
+
+
+def test_a_benchmark_has_tokens_a_second_by_rows_next_to_pytorch(made):
+    outcome = made.run("demo@pipeline:benchmark")
+    report = json.loads(
+        (made.output("demo@pipeline:benchmark", "report") / "report.json").read_text()
+    )
+    shown = [(each["point"], each["kind"], each["items"]) for each in report["points"]]
+    assert shown == [("batch=1", "tokens", 24), ("batch=2", "tokens", 48)]
+    for point in report["points"]:
+        assert set(point["results"]) == {"pytorch", "fp32", "int8"}
+        for each in point["results"].values():
+            assert {name: part["calls"] for name, part in each["parts"].items()} == {
+                "encoder": 1,
+                "decoder": 24,
+            }
+            assert each["throughput_items_per_s"] == pytest.approx(
+                point["items"] / each["p50_ms"] * 1e3, rel=1e-3
+            )
+    assert outcome.metrics["variants"].keys() == {"pytorch", "fp32", "int8"}
 
 
 def test_the_package_gives_the_tokens_with_numpy_and_onnx_runtime_alone(made, tmp_path):

@@ -15,8 +15,9 @@ from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.target import CPU_TARGET
 from onnxbuild.features.packages import pipeline as feature
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES, VariantTolerances
+from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
 from onnxbuild.onnxkit.data.reference_files import read_reference
-from onnxbuild.onnxkit.pipelines.calls import RunPart, RunPipeline, recorded
+from onnxbuild.onnxkit.pipelines.calls import ReferencePart, RunPart, RunPipeline, recorded
 from onnxbuild.onnxkit.pipelines.layout import calls_in_order
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import (
@@ -49,15 +50,17 @@ TRANSLATE = Entrypoint(f"{MODELS}/seq2seq_translate.py:translate")
 SAMPLES = Entrypoint(f"{MODELS}/seq2seq_translate.py:samples")
 
 
+MODULES = tuple(
+    ReferencePart(
+        name, Entrypoint(f"{MODELS}/seq2seq.py:{name}"), INPUTS[name], AXES, OUTPUTS[name]
+    )
+    for name in INPUTS
+)
+
+
 def reference_of(folder, run=TRANSLATE, samples=SAMPLES, count=4):
     """(outcome, folder of the reference)."""
-    parts = tuple(
-        pipeline_reference.ReferencePart(
-            name, Entrypoint(f"{MODELS}/seq2seq.py:{name}"), INPUTS[name], AXES, OUTPUTS[name]
-        )
-        for name in INPUTS
-    )
-    params = pipeline_reference.PipelineReferenceParams(parts, run, samples, count)
+    params = pipeline_reference.PipelineReferenceParams(MODULES, run, samples, count)
     outcome, context = run_step(pipeline_reference.KIND, params, folder / "reference")
     return outcome, context.output("reference")
 
@@ -363,20 +366,54 @@ def test_a_callable_that_is_wrong_says_where_and_what_to_write(tmp_path, case):
     assert "mine.py:" in caught.value.where or "seq2seq.py:" in caught.value.where
 
 
-def test_latency_has_a_share_for_each_component(tmp_path, made):
+def measured(folder, made, baseline=True, **names):
+    """(outcome, report) of a measurement of a variant `NAME` of the right graphs for each of `names`."""
     reference, models = made
     parts = tuple(RunPart(name, inputs, SessionSettings()) for name, inputs in INPUTS.items())
-    params = pipeline_latency.PipelineLatencyParams("fp32", parts, TRANSLATE, 1, CPU_TARGET)
-    inputs = {f"model/{name}": path for name, path in models.items()}
-    outcome, context = run_step(
-        pipeline_latency.KIND, params, tmp_path, {**inputs, "reference": reference}
+    options = BenchmarkOptions(max_time_s=0.4, warmup=1, threads=1, baseline=baseline)
+    params = pipeline_latency.PipelineLatencyParams(
+        dict.fromkeys(names, parts), MODULES, TRANSLATE, CPU_TARGET, options, **names["fp32"]
     )
-    report = json.loads((context.output("report") / "report.json").read_text())
-    assert {name: each["calls"] for name, each in report["parts"].items()} == {
-        "encoder": 1,
-        "decoder": 12,
-    }
-    assert 0 < sum(outcome.metrics["shares"].values()) < 1
+    inputs = {f"model/{n}/{part}": path for n in names for part, path in models.items()}
+    outcome, context = run_step(
+        pipeline_latency.KIND, params, folder, {**inputs, "reference": reference}
+    )
+    return outcome, json.loads((context.output("report") / "report.json").read_text())
+
+
+def test_variants_and_pytorch_are_measured_side_by_side_with_each_components_share(tmp_path, made):
+    outcome, report = measured(tmp_path, made, fp32={}, same={})
+    (point,) = report["points"]
+    assert (point["point"], point["items"]) == ("samples=4", 1)
+    assert set(point["results"]) == {"pytorch", "fp32", "same"} == set(report["models"])
+    for each in point["results"].values():
+        assert {name: part["calls"] for name, part in each["parts"].items()} == {
+            "encoder": 1,
+            "decoder": 12,
+        }
+        assert 0 < sum(part["share"] for part in each["parts"].values()) < 1
+        assert each["samples"] % 4 == 0
+        assert each["p50_low_ms"] <= each["p50_ms"] <= each["p50_high_ms"]
+    assert outcome.metrics["baseline"] == {"name": "pytorch", "title": "PyTorch"}
+    found = outcome.metrics["variants"]["fp32"]
+    assert found["speedup"] == point["results"]["fp32"]["speedup"]
+    assert found["parts"].keys() == {"encoder", "decoder"}
+    assert found["size_bytes"] == sum(
+        (each / "model.onnx").stat().st_size for each in made[1].values()
+    )
+
+
+def test_a_variant_of_pytorchs_name_a_missing_baseline_and_models_that_take_no_part(
+    tmp_path, made
+):
+    _, report = measured(tmp_path / "a", made, fp32={}, pytorch={})
+    assert set(report["models"]) == {"pytorch-baseline", "fp32", "pytorch"}
+    outcome, report = measured(
+        tmp_path / "b", made, baseline=False, fp32={"against": ("old.onnx",)}
+    )
+    assert report["baseline"] == {"absent": "`benchmark.baseline` is false"}
+    assert report["points"][0]["results"]["fp32"]["speedup"] is None
+    assert outcome.notes[0].startswith("old.onnx takes no part: it is one model")
 
 
 def test_code_that_imports_more_than_numpy_is_not_in_a_package(tmp_path):

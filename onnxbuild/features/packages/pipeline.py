@@ -20,7 +20,9 @@ from onnxbuild.document.faults import Fault, hinted, nearest
 from onnxbuild.document.parts import Parts, key_needs_frontend
 from onnxbuild.document.recipe_names import RecipeName
 from onnxbuild.expansion import cells
-from onnxbuild.expansion.addresses import further, of_variant
+from onnxbuild.expansion.addresses import further, of_variant, shared
+from onnxbuild.expansion.benchmarks import SECTION as BENCHMARK
+from onnxbuild.expansion.benchmarks import is_measured
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.feature import Column, Section, Whole, nothing
 from onnxbuild.expansion.fused import fused
@@ -34,12 +36,15 @@ from onnxbuild.expansion.pipelines import (
     RUN,
     SAMPLES,
     components_of,
+    modules_of,
     reference_of_whole,
 )
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of, target_inputs
 from onnxbuild.onnxkit.accuracy.point_reports import metrics_of_all
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
+from onnxbuild.onnxkit.benchmark.report import report_file
 from onnxbuild.onnxkit.bundles.manifest import (
     MANIFEST_FILE,
     TOKENIZER_FOLDER,
@@ -72,7 +77,7 @@ from onnxbuild.onnxkit.pipelines.built_in import (
     greedy_plan,
 )
 from onnxbuild.onnxkit.pipelines.calls import EXACT as EXACT_MODELS
-from onnxbuild.onnxkit.pipelines.calls import RunPart, port_of
+from onnxbuild.onnxkit.pipelines.calls import MODEL, RunPart, port_of
 from onnxbuild.onnxkit.pipelines.layout import (
     CODE_FILE,
     PARTS_FILE,
@@ -91,7 +96,7 @@ _KEYS_OF = {
 _KEYS_OF |= {SAMPLED: (*_KEYS_OF[GREEDY], "temperature", "top_p", "seed")}
 """Built-in callable -> options that are its arguments."""
 
-_OF_THE_WHOLE = (NAME, RELEASE, "report", "target")
+_OF_THE_WHOLE = (NAME, RELEASE, BENCHMARK, "report", "target")
 """Sections that the whole shares with its components."""
 
 
@@ -513,6 +518,7 @@ def _deliver(scope: Scope, variants: Sequence[Variant]) -> Iterator[Deliverable]
     options = recipe.section(NAME, pipeline.PipelineOptions)
     scopes = components_of(scope)
     assigned = _assigned(options, [each.recipe for each in scopes.values()])
+    assemblies: list[tuple[_Assembly, Mapping[str, Deliverable]]] = []
     for variant in variants:
         chosen = assigned[variant.name]
         found = {
@@ -522,11 +528,16 @@ def _deliver(scope: Scope, variants: Sequence[Variant]) -> Iterator[Deliverable]
         bundles = {part: each for part, each in found.items() if each is not None}
         if len(bundles) < len(chosen):
             continue  # another component's variant alone was asked for
-        assembly = _Assembly(scope, variant, scopes, chosen, reference_of_whole(scope))
-        yield _delivered(assembly, bundles)
+        made = _Assembly(scope, variant, scopes, chosen, reference_of_whole(scope))
+        assemblies.append((made, bundles))
+    reports = _measured([made for made, _ in assemblies])
+    for each, own in assemblies:
+        yield _delivered(each, own, reports)
 
 
-def _delivered(made: _Assembly, bundles: Mapping[str, Deliverable]) -> Deliverable:
+def _delivered(
+    made: _Assembly, bundles: Mapping[str, Deliverable], reports: Sequence[OutputRef]
+) -> Deliverable:
     scope, recipe, variant, chosen = made.scope, made.scope.recipe, made.variant, made.chosen
     judged_by = _judged_by(recipe, variant)
     gates = {
@@ -571,14 +582,17 @@ def _delivered(made: _Assembly, bundles: Mapping[str, Deliverable]) -> Deliverab
         {"package": package},
         at=variant.location,
     )
-    measured = _measured(made)
+    targets = [each.name for each in recipe.targets]
     return Deliverable(
         recipe=recipe.name,
         name=variant.name,
         parts=(
             (package, ""),
             (OutputRef(ran, "report"), "run.json"),
-            *((OutputRef(each, "report"), "latency.json") for each in measured),
+            *(
+                (report, report_file(targets[number] if number else ""))
+                for number, report in enumerate(reports)
+            ),
         ),
         family=PACKAGE,
         form=NAME,
@@ -587,7 +601,7 @@ def _delivered(made: _Assembly, bundles: Mapping[str, Deliverable]) -> Deliverab
             ran,
             *(step for each in bundles.values() for step in each.judged_by),
         ),
-        measured_by={recipe.targets[0].name: tuple(measured)},
+        measured_by={name: (report.step,) for name, report in zip(targets, reports, strict=False)},
         holds=tuple((each.recipe, each.name) for each in bundles.values()),
     )
 
@@ -636,30 +650,52 @@ def _judged(made: _Assembly, number: int) -> str:
     )
 
 
-def _measured(made: _Assembly) -> list[str]:
-    """Add the measurement on the first target, if the recipe has one."""
-    recipe, variant = made.scope.recipe, made.variant
-    target = recipe.targets[0]
-    rounds = recipe.section(NAME, pipeline.PipelineOptions).rounds
-    if not rounds:
+def _measured(made: Sequence[_Assembly]) -> list[OutputRef]:
+    """Add the measurement of all variants, if the recipe has one: a report for each target."""
+    if not made or not is_measured(made[0].scope):
         return []
-    step = made.scope.step(
-        of_variant(recipe, variant, "latency"),
+    return [_measured_on(made, number) for number in range(len(made[0].scope.recipe.targets))]
+
+
+def _measured_on(made: Sequence[_Assembly], number: int) -> OutputRef:
+    scope = made[0].scope
+    recipe = scope.recipe
+    target = recipe.targets[number]
+    step = scope.step(
+        shared(recipe, BENCHMARK, further(recipe, number)),
         pipeline_latency.KIND,
         pipeline_latency.PipelineLatencyParams(
-            variant=variant.name,
-            parts=tuple(
-                RunPart(part, own.recipe.inputs, settings_of(own.recipe, made.chosen[part]))
-                for part, own in made.scopes.items()
-            ),
+            variants={
+                each.variant.name: tuple(
+                    RunPart(part, own.recipe.inputs, settings_of(own.recipe, each.chosen[part]))
+                    for part, own in each.scopes.items()
+                )
+                for each in made
+            },
+            modules=modules_of(made[0].scopes),
             run=recipe.model,
-            rounds=rounds,
             target=target,
+            options=replace(
+                recipe.section(BENCHMARK, BenchmarkOptions),
+                points=(),
+                tokens=0,
+                compile=False,
+                clients=(),
+                io_binding=False,
+            ),
+            occasion=scope.comparison.measurement_id if scope.comparison else "",
+            against=tuple(each.shown for each in scope.comparison.models)
+            if scope.comparison
+            else (),
         ),
-        made.models(target),
-        at=variant.location,
+        {
+            name.replace(MODEL, f"{MODEL}{each.variant.name}/", 1): ref
+            for each in made
+            for name, ref in each.models(target).items()
+        },
+        at=recipe.location,
     )
-    return [step]
+    return OutputRef(step, "report")
 
 
 def _judged_by(recipe: Recipe, variant: Variant) -> pipeline.JudgedBy:
@@ -670,12 +706,13 @@ def _judged_by(recipe: Recipe, variant: Variant) -> pipeline.JudgedBy:
     return "metric" if METRIC in recipe.entrypoints else "calls"
 
 
-def _latency(metrics: Mapping[str, Any], _: str) -> str:
-    """A cell: the time of a sample, and the component that takes most of it."""
-    if "p50_ms" not in metrics:
+def _most(metrics: Mapping[str, Any], variant: str) -> str:
+    """A cell: the component that takes most of the time, and its share."""
+    parts = metrics.get("variants", {}).get(variant, {}).get("parts")
+    if not parts:
         return cells.NONE
-    most, share = max(metrics["shares"].items(), key=lambda each: each[1])
-    return f"{metrics['p50_ms']:.3g} ms, {share:.0%} {most}"
+    name = max(parts, key=lambda each: parts[each]["share"])
+    return f"{parts[name]['share']:.0%} {name}"
 
 
 def _contents(package: Path, manifest: Manifest) -> Mapping[str, str]:
@@ -750,11 +787,11 @@ FEATURE: PackageFormat = PackageFormat(
     ),
     kinds=(pipeline_reference.KIND, pipeline.KIND, pipeline_latency.KIND, PACKAGE_KIND, RUN_KIND),
     columns=(
-        Column("whole p50", "latency", _latency, place=22, if_any=True),
+        Column("most time", BENCHMARK, _most, place=32, of_all=True, if_any=True),
         Column("whole KL", "validate", cells.number("kl", 5), place=86, if_any=True),
         Column("whole score", "validate", cells.number("score", 4), place=71, if_any=True),
     ),
-    shown={pipeline.KIND.name: "plain", pipeline_latency.KIND.name: "plain"},
+    shown={pipeline.KIND.name: "plain", pipeline_latency.KIND.name: "benchmark"},
     diagnosis=DiagnosisHints(judges=(pipeline.KIND.name,)),
     own_faults=_faults,
     inputs=_inputs,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.entrypoint import FILE_DATA, Entrypoint
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.recipe import DummyInput
+from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import StepContext
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.data.calibration_data import array_of_file
@@ -32,6 +32,17 @@ KEPT_BYTES = 1 << 30
 
 MODEL, EXACT = "model/", "exact/"
 """Begin names of inputs: the components' models, and those without quantization."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferencePart:
+    """A component as PyTorch runs it; `model`, `axes` and `outputs` as in its recipe."""
+
+    name: str
+    model: Entrypoint
+    inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...]
+    outputs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,22 @@ class Elsewhere(ABC):
         """Run a window there, as concurrency.run_window does; all calls are in that process."""
 
 
+class Cycle:
+    """Calls that are one runner, such as one for each sample: a turn has all of them, as often each.
+
+    Args:
+        calls: At least one.
+    """
+
+    def __init__(self, calls: Sequence[Callable[[], object]]) -> None:
+        self.calls = tuple(calls)
+
+    def __call__(self) -> None:
+        """Run each once."""
+        for call in self.calls:
+            call()
+
+
 @dataclass(frozen=True, slots=True)
 class RunnerLatency:
     """Latency of one runner.
@@ -183,7 +199,7 @@ def timed(call: Callable[[], T]) -> tuple[T, float]:
 
 
 def burst(run_once: Callable[[], object], *, discard: bool) -> list[int]:
-    """The times of some runs one after the other, in nanoseconds: 20, or as many as 50 ms hold.
+    """The times of some runs one after the other, in nanoseconds: 20, or as many as 50 ms hold; of a cycle all at least.
 
     Args:
         run_once: Does the work once.
@@ -191,22 +207,24 @@ def burst(run_once: Callable[[], object], *, discard: bool) -> list[int]:
     """
     if isinstance(run_once, Elsewhere):
         return run_once.burst(discard=discard)
+    calls = run_once.calls if isinstance(run_once, Cycle) else (run_once,)
     if discard:
-        run_once()
+        calls[0]()
     samples_ns: list[int] = []
     begin = time.perf_counter_ns()
-    for _ in range(_BURST_RUNS):
-        start = time.perf_counter_ns()
-        run_once()
-        end = time.perf_counter_ns()
-        samples_ns.append(end - start)
+    while len(samples_ns) < _BURST_RUNS:
+        for call in calls:
+            start = time.perf_counter_ns()
+            call()
+            end = time.perf_counter_ns()
+            samples_ns.append(end - start)
         if end - begin > _BURST_S * 1e9:
             break
     return samples_ns
 
 
 def runs_in(run_once: Callable[[], object], seconds: float) -> int:
-    """Return the number of runs that fit into a time, at least one."""
+    """Return the number of runs that fit into a time, at least one; of a cycle all."""
     if isinstance(run_once, Elsewhere):
         return run_once.runs_in(seconds)
     end = time.perf_counter() + seconds
@@ -215,7 +233,7 @@ def runs_in(run_once: Callable[[], object], seconds: float) -> int:
     while time.perf_counter() < end:
         run_once()
         count += 1
-    return count
+    return count * (len(run_once.calls) if isinstance(run_once, Cycle) else 1)
 
 
 def summarize_turns(turns_ns: Turns) -> RunnerLatency:

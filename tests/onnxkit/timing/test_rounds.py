@@ -10,10 +10,13 @@ from onnxbuild.onnxkit.timing.concurrency import measure_throughput, run_window
 from onnxbuild.onnxkit.timing.ratios import is_ranked, percentile_ratio, ratio_of, ratio_over
 from onnxbuild.onnxkit.timing.rounds import (
     SAMPLES_FILE,
+    Cycle,
+    burst,
     measure_turns,
     median_bounds,
     read_groups,
     read_samples,
+    runs_in,
     summarize_turns,
     warmup_rounds,
     write_samples,
@@ -48,6 +51,18 @@ def test_each_is_measured_at_least_as_often_as_asked_before_it_ends_early():
         {"a": lambda: time.sleep(0.06)}, min_samples=16, max_time_s=9, settled=lambda _: True
     )
     assert found["a"].samples == 16
+
+
+def test_a_turn_of_a_cycle_has_all_its_calls_as_often():
+    called = []
+    cycle = Cycle([lambda n=n: called.append(n) for n in range(3)])
+    assert (
+        len(burst(cycle, discard=True)) == 21
+    )  # the first multiple of three that is not below 20
+    assert [called.count(n) for n in range(3)] == [8, 7, 7]
+    slow = Cycle([lambda: time.sleep(0.03)] * 3)
+    assert len(burst(slow, discard=False)) == 3
+    assert runs_in(slow, 0.01) == 3
 
 
 def test_slow_runs_end_when_the_time_is_up_four_times_over():
