@@ -15,6 +15,7 @@ def show_report(recipe: str, provider: str, report: Mapping[str, Any]) -> None:
         report: See `bench.Bench`.
     """
     from onnxbuild.onnxkit.benchmark.baseline import baseline_of
+    from onnxbuild.onnxkit.benchmark.report import PER_TOKEN
 
     host, base = report["host"], baseline_of(report)
     say(f"\n{recipe} on {provider}: {host['cpu']}, {host['threads']} threads")
@@ -36,18 +37,13 @@ def show_report(recipe: str, provider: str, report: Mapping[str, Any]) -> None:
         say(f"noisy: {why}; repeat this on a quiet machine", err=True)
 
 
-PER_TOKEN = {"decode": "decode", "tokens": "a whole text"}
-"""Kind of a point at which an item is a new token -> in words."""
-
-
 def _kind(point: Mapping[str, Any]) -> str:
-    """Say what a point of a model with a growing state or of a decoding pipeline is; empty for any other."""
-    kind = point.get("kind")
-    if kind is None:
+    """Say what a point of a decoder is, and what its new state takes; empty for any other model."""
+    from onnxbuild.onnxkit.benchmark.report import kind_words
+
+    said, size = kind_words(point), point.get("state_bytes")
+    if not said:
         return ""
-    words = {**PER_TOKEN, "prefill": "prefill, p50 is the time to the first token"}
-    said = words.get(kind, "several new elements after a past")
-    size = point.get("state_bytes")
     return f" ({said})" if size is None else f" ({said}; the state takes {size_text(size)})"
 
 

@@ -120,6 +120,6 @@ FEATURE = Feature(
         Column("tokens", NAME, cells.number("equal", 4), place=82, if_any=True),
         Column("KL", NAME, cells.number("kl", 5), place=84, if_any=True),
     ),
-    shown={generate.KIND.name: "plain"},
+    shown={generate.KIND.name: "whole"},
     diagnosis=DiagnosisHints(judges=(generate.KIND.name,), answers={"perplexity_ratio": NAME}),
 )

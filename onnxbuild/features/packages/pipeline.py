@@ -791,7 +791,7 @@ FEATURE: PackageFormat = PackageFormat(
         Column("whole KL", "validate", cells.number("kl", 5), place=86, if_any=True),
         Column("whole score", "validate", cells.number("score", 4), place=71, if_any=True),
     ),
-    shown={pipeline.KIND.name: "plain", pipeline_latency.KIND.name: "benchmark"},
+    shown={pipeline.KIND.name: "whole", pipeline_latency.KIND.name: "benchmark"},
     diagnosis=DiagnosisHints(judges=(pipeline.KIND.name,)),
     own_faults=_faults,
     inputs=_inputs,

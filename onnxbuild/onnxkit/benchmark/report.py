@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from onnxbuild.core.axis import Point
 from onnxbuild.onnxkit.benchmark.candidate import Contender
@@ -56,6 +57,18 @@ IN_GROUPS = {
     "turns of one group"
 }
 """Addition to METHOD for several groups."""
+
+
+PER_TOKEN = {"decode": "decode", "tokens": "whole texts"}
+"""Kind of a point at which an item is a new token -> in words."""
+
+
+def kind_words(point: Mapping[str, Any]) -> str:
+    """Return what a point of a decoder is, `decode`; empty for any other model's."""
+    kind = point.get("kind")
+    if kind == "prefill":
+        return "prefill, the median is the time to the first token"
+    return PER_TOKEN.get(kind, "several new elements after a past") if kind else ""
 
 
 def report_file(target: str = "") -> str:

@@ -267,3 +267,73 @@ def test_seconds_never_reach_sixty_in_a_time_of_minutes(value, text):
 @pytest.mark.parametrize(("value", "text"), [(0, "0"), (1e5, "1.00e+5")])
 def test_a_number_that_is_rounded_to_a_thousand_has_no_exponent(value, text):
     assert number(value) == text
+
+
+def measured(folder, points):
+    """Text of a page of one benchmark, with points in place of the usual one."""
+    build = a_build(folder)
+    path = build[-1].files["report.json"]
+    report = json.loads(path.read_text())
+    (usual,) = report["points"]
+    for point in points:
+        for name, found in usual["results"].items():
+            parts = point.pop("parts", None) if name == "int8" else None
+            rate = point.get("items", 1) * found["throughput_items_per_s"]
+            own = {**found, "throughput_items_per_s": rate, **({"parts": parts} if parts else {})}
+            point.setdefault("results", {})[name] = own
+    path.write_text(json.dumps({**report, "points": points}))
+    page = report_page([compose("tiny", "", ("fp32", "int8"), build)])
+    return " ".join(texts_of(page).split())
+
+
+def test_a_decoder_has_its_first_token_by_prompt_its_later_ones_by_past_and_its_state(tmp_path):
+    said = measured(
+        tmp_path,
+        [
+            {"point": "sequence=16,past=0", "kind": "prefill", "state_bytes": 16 << 10},
+            {
+                "point": "sequence=1,past=128",
+                "kind": "decode",
+                "items": 4,
+                "state_bytes": 129 << 10,
+            },
+        ],
+    )
+    assert "at sequence=16,past=0 (prefill, the median is the time to the first token)" in said
+    assert "at sequence=1,past=128 (decode)" in said
+    assert "ms a token tokens/s vs PyTorch" in said
+    table = said.partition("point call state after it fp32 int8 pytorch ")[2]
+    assert table.startswith(
+        "sequence=16,past=0 prefill 16.0 KiB 2 ms 1 ms 3 ms sequence=1,past=128 decode 129.0 KiB "
+        "0.5 ms a token, 2,000 tokens/s 0.25 ms a token, 4,000 tokens/s"
+    )
+    assert "tokens a second, at sequence=1,past=128 2,000" in said
+
+
+def test_a_pipeline_has_each_components_share_and_the_callables(tmp_path):
+    parts = {
+        "encoder": {"calls": 1, "p50_ms": 0.25, "share": 0.2},
+        "decoder": {"calls": 24, "p50_ms": 0.03, "share": 0.7},
+    }
+    said = measured(tmp_path, [{"point": "batch=1", "kind": "tokens", "parts": parts}])
+    assert (
+        "int8 encoder 1 0.25 ms 20% int8 decoder 24 30 µs 70% int8 the callable itself - - 10%"
+        in said
+    )
+
+
+def test_gates_of_the_whole_say_tokens_divergence_and_score_in_words(tmp_path):
+    reports = {
+        "fp32": {"passed": True, "metrics": {"equal_min": 1.0, "max_abs": None}},
+        "int8": {"passed": True, "kl": 0.00123, "top1": 0.99996, "perplexity_ratio": 1.00521, "compared": 256},
+    }  # fmt: skip
+    sources = [
+        ReportSource("whole", name, "generate", is_gate=True, files=written(tmp_path / name, {"report.json": each}))
+        for name, each in reports.items()
+    ]  # fmt: skip
+    report = compose("tiny", "", tuple(reports), sources)
+    assert [each.figures for each in report.verdicts] == [
+        "equal elements 100%",
+        "KL divergence, nats 0.00123, top-1 agreement 99.996%, ratio of perplexities 1.0052, tokens compared 256",
+    ]
+    assert dict(report.cards[1].facts)["top-1 agreement"] == "99.996%"

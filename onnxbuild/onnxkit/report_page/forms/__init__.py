@@ -5,7 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from onnxbuild.onnxkit.report_page.blocks import Part, ReportSource
 from onnxbuild.onnxkit.report_page.forms.benchmark import benchmark, profile
 from onnxbuild.onnxkit.report_page.forms.bundle import bundle
-from onnxbuild.onnxkit.report_page.forms.quality import evaluation, fidelity, validation
+from onnxbuild.onnxkit.report_page.forms.quality import (
+    evaluation,
+    fidelity,
+    validation,
+    whole,
+)
 from onnxbuild.onnxkit.report_page.forms.reading import load_times, plain
 from onnxbuild.onnxkit.report_page.forms.search import search, sensitivity
 
@@ -14,6 +19,7 @@ Form = Callable[[Sequence[ReportSource]], Iterator[Part]]
 FORMS: Mapping[str, Form] = {
     "validation": validation,
     "evaluation": evaluation,
+    "whole": whole,
     "fidelity": fidelity,
     "search": search,
     "benchmark": benchmark,

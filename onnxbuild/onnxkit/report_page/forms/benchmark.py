@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.core.sizes import figure, size_text
+from onnxbuild.core.sizes import figure, share_text, size_text
 from onnxbuild.onnxkit.benchmark.baseline import ShownBaseline, baseline_of
+from onnxbuild.onnxkit.benchmark.report import PER_TOKEN, kind_words
 from onnxbuild.onnxkit.drawing.numbers import UNKNOWN, milliseconds, number, shown_ratio
 from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.report_page.blocks import (
@@ -47,7 +48,12 @@ def benchmark(sources: Sequence[ReportSource]) -> Iterator[Part]:
             continue
         figures = tuple(_figures(report)) if first and not source.target else ()
         first = False
-        yield Part("latency", tuple(_latency(source, report, where)), figures=figures)
+        blocks = (
+            *_latency(source, report, where),
+            *_decoding(report, where),
+            *_components(report, where),
+        )
+        yield Part("latency", blocks, figures=figures)
         yield Part("cost", tuple(_costs(report, where)))
 
 
@@ -68,6 +74,11 @@ def _figures(report: Mapping[str, Any]) -> Iterator[Figure]:
         said = shown_ratio(*(found.get(f"speedup{end}") for end in ("", "_low", "_high")))
         if said != UNKNOWN:  # a ratio that is not known says nothing of one build against another
             yield Figure(name, f"speed {base.heading}", found["speedup"], said)
+    for point in [each for each in report["points"] if each.get("kind") in PER_TOKEN][:1]:
+        for name, found in point["results"].items():
+            if name != base.name:
+                rate = found["throughput_items_per_s"]
+                yield Figure(name, f"tokens a second, at {point['point']}", rate, figure(rate, 3))
     for name, model in report["models"].items():
         if model.get("size_bytes") is not None and name != base.name:
             yield Figure(
@@ -90,20 +101,86 @@ def _latency(source: ReportSource, report: Mapping[str, Any], where: str) -> Ite
         )
     base = baseline_of(report)
     yield Paragraph(_about(report, base))
-    heads = (
-        "model", ">median, ms", ">p90, ms", ">p99, ms", ">runs", ">items/s", f">{base.heading}",
-    )  # fmt: skip
     dots = _samples(source.files.get(_SAMPLES_FILE))
     for point in report["points"]:
+        per_token = point.get("kind") in PER_TOKEN
+        rates = (">ms a token", ">tokens/s") if per_token else (">items/s",)
+        heads = (
+            "model", ">median, ms", ">p90, ms", ">p99, ms", ">runs", *rates, f">{base.heading}",
+        )  # fmt: skip
         strips = tuple(
-            _strip(name, base.name, found, dots.get(f"{point['point']}/{name}/runs_ns", ()))
+            _strip(
+                name,
+                base.name,
+                found,
+                dots.get(f"{point['point']}/{name}/runs_ns", ()),
+                per_token=per_token,
+            )
             for name, found in sorted(point["results"].items(), key=lambda item: item[1]["p50_ms"])
         )
         note = (
             "A dot is one run, the line the median, the bar its 95 % interval; the axis is logarithmic, "
             "further left is faster."
         )
-        yield Strips(f"Latency at {point['point']}{where}", heads, strips, note=note)
+        words = kind_words(point)
+        title = f"Latency at {point['point']}{f' ({words})' if words else ''}{where}"
+        yield Strips(title, heads, strips, note=note)
+
+
+def _decoding(report: Mapping[str, Any], where: str) -> Iterator[Block]:
+    """Yield a table of a decoder's points: the first token by prompt, later ones by what came before, and the state."""
+    rows = [
+        (
+            point["point"],
+            kind_words(point).partition(",")[0],
+            size_text(point["state_bytes"]) if "state_bytes" in point else _NONE,
+            *(_rate(point, point["results"].get(name)) for name in report["models"]),
+        )
+        for point in report["points"]
+        if point.get("kind")
+    ]
+    if rows:
+        heads = ("point", "call", ">state after it", *(f">{name}" for name in report["models"]))
+        yield Table(f"Prefill, decode, whole texts{where}", heads, tuple(rows))
+
+
+def _rate(point: Mapping[str, Any], found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return _NONE
+    if point["kind"] not in PER_TOKEN:
+        return milliseconds(found["p50_ms"])
+    rate = found["throughput_items_per_s"]
+    return f"{milliseconds(1e3 / rate)} a token, {figure(rate, 3)} tokens/s"
+
+
+def _components(report: Mapping[str, Any], where: str) -> Iterator[Block]:
+    """Yield where the time of a pipeline goes."""
+    for point in report["points"]:
+        rows: list[Cells] = []
+        for name, found in point["results"].items():
+            parts = found.get("parts") or {}
+            rows += [
+                (
+                    name,
+                    part,
+                    f"{each['calls']:g}",
+                    milliseconds(each["p50_ms"]),
+                    share_text(each["share"], 0),
+                )
+                for part, each in parts.items()
+            ]
+            if parts:
+                rest = 1 - sum(each["share"] for each in parts.values())
+                rows.append((name, "the callable itself", _NONE, _NONE, share_text(rest, 0)))
+        if rows:
+            heads = (
+                "model",
+                "component",
+                ">calls in a run",
+                ">median of a call",
+                ">share of the time",
+            )
+            yield Table(f"Components at {point['point']}{where}", heads, tuple(rows))
 
 
 def _about(report: Mapping[str, Any], base: ShownBaseline) -> str:
@@ -114,7 +191,14 @@ def _about(report: Mapping[str, Any], base: ShownBaseline) -> str:
     return f"The baseline is {base.title} (`{base.name}`)" + (f": {how}." if how else ".")
 
 
-def _strip(name: str, baseline: str, found: Mapping[str, Any], samples: Sequence[float]) -> Strip:
+def _strip(
+    name: str,
+    baseline: str,
+    found: Mapping[str, Any],
+    samples: Sequence[float],
+    *,
+    per_token: bool,
+) -> Strip:
     ratio = _NONE
     if found.get("speedup") is not None and name != baseline:
         ratio = shown_ratio(found["speedup"], found.get("speedup_low"), found.get("speedup_high"))
@@ -129,6 +213,7 @@ def _strip(name: str, baseline: str, found: Mapping[str, Any], samples: Sequence
             number(found["p90_ms"]),
             number(found["p99_ms"]),
             f"{found['samples']:,}",
+            *((number(1e3 / found["throughput_items_per_s"]),) if per_token else ()),
             figure(found["throughput_items_per_s"], 3),
             ratio,
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.report_page.blocks import (
     Cell,
     Cells,
     Figure,
+    GateVerdict,
     Lines,
     Part,
     ReportSource,
@@ -93,6 +94,46 @@ def _figures(reports: Reports) -> Iterator[Figure]:
 def _exact(value: float) -> str:
     """A cosine: as many digits as it takes to tell it from 1."""
     return f"{value:.5f}" if value < 0.999995 else "1.00000"  # noqa: PLR2004 - rounds to 1
+
+
+def _share(value: float) -> str:
+    return share_text(value, 0)
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.4f}"
+
+
+_OF_THE_WHOLE: Mapping[str, tuple[str, Callable[[float], str]]] = {
+    "equal": ("tokens equal", _share),
+    "equal_min": ("equal elements", _share),
+    "max_abs": ("largest error", number),
+    "cosine_min": ("cosine", _exact),
+    "kl": ("KL divergence, nats", number),
+    "top1": ("top-1 agreement", _share),
+    "perplexity_ratio": ("ratio of perplexities", _ratio),
+    "score": ("score", number),
+    "compared": ("tokens compared", number),
+}
+"""Metric of a gate on what a decoder or a pipeline gives -> in words, and its text."""
+
+
+def whole(sources: Sequence[ReportSource]) -> Iterator[Part]:
+    """Yield verdicts on what a decoder or a pipeline gives: its tokens, their distributions, a score."""
+    verdicts: list[GateVerdict] = []
+    figures: list[Figure] = []
+    for source in sources:
+        report = report_of(source)
+        metrics = {**report, **(report.get("metrics") or {})}
+        found = [
+            Figure(source.bundle, words, metrics[key], text(metrics[key]))
+            for key, (words, text) in _OF_THE_WHOLE.items()
+            if isinstance(metrics.get(key), int | float)
+        ]
+        said = ", ".join(f"{each.name} {each.text}" for each in found)
+        verdicts.append(verdict_of(source, report, said))
+        figures += [] if source.target else found
+    yield Part("verdicts", verdicts=tuple(verdicts), figures=tuple(figures))
 
 
 def _blocks(reports: Reports) -> Iterator[Block]:
