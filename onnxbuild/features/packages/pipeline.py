@@ -731,7 +731,7 @@ def _holds(package: Path) -> Mapping[str, str]:
 
 PACKAGE_KIND = package_kind(
     NAME,
-    2,
+    3,
     PackagePipelineParams,
     package,
     toolchain=("numpy",),

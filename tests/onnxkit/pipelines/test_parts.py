@@ -1,8 +1,14 @@
 """Components are called by name; a wrong call says what to write. Samples in files come back as they were."""
 
+import ast
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from onnxbuild.onnxkit.loaders import decoding
+from onnxbuild.onnxkit.pipelines import parts as parts_module
 from onnxbuild.onnxkit.pipelines.parts import PartsError, PipelineParts, read_values, write_values
 
 INPUTS = {
@@ -117,3 +123,20 @@ def test_samples_in_files_come_back_as_they_were(tmp_path):
 def test_a_sample_of_another_type_is_refused_by_its_name(tmp_path):
     with pytest.raises(PartsError, match=r"a sample holds a builtins\.set"):
         write_values(tmp_path, [[{1, 2}]])
+
+
+@pytest.mark.parametrize("module", [parts_module, decoding])
+def test_what_a_package_has_a_copy_of_imports_numpy_and_the_standard_library_alone(module):
+    tree = ast.parse(Path(module.__file__).read_text())
+    found = {
+        name.partition(".")[0]
+        for node in ast.walk(tree)
+        for name in (
+            [each.name for each in node.names]
+            if isinstance(node, ast.Import)
+            else [str(node.module)]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert found - sys.stdlib_module_names == {"numpy"}
