@@ -286,8 +286,8 @@ def _check_ids(context: StepContext, parts: PipelineParts, row: object) -> None:
     plan = args["plan"]
 
     def vocabulary_after(start: Sequence[int]) -> int:
-        steps = decoding.logits(parts, [row], plan=plan, start=start, count=1)
         with _of_row(context, 0):
+            steps = decoding.logits(parts, [row], plan=plan, start=start, count=1)
             return int(next(steps).shape[-1])
 
     keys = ("suppress_tokens", "begin_suppress_tokens")
