@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DecodingError(ValueError):
-    """What a model gives does not fit what is said of it.
+    """Error of a model whose outputs are not what a recipe says of them.
 
     Attributes:
         fix: Text to type.
