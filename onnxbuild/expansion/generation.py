@@ -1,11 +1,13 @@
 """The steps that let a decoder's variant continue prompts, its state going round: its own, or its pipeline's samples."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from onnxbuild.core.entrypoint import DUMMY_DATA, Entrypoint
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.recipe import Recipe, Variant
+from onnxbuild.core.recipe import Axis, Location, Recipe, Variant
 from onnxbuild.core.target import Target
+from onnxbuild.document.faults import Fault
 from onnxbuild.expansion.addresses import of_variant, shared
 from onnxbuild.expansion.fused import fused
 from onnxbuild.expansion.pipelines import NAME as PIPELINE
@@ -182,6 +184,53 @@ def made_tokenizer(scope: Scope) -> dict[str, OutputRef]:
         section=SECTION,
     )
     return {TOKENIZER_INPUT: OutputRef(step, "tokenizer")}
+
+
+def batch_faults(
+    section: str, sizes: Sequence[int], rows: int, axes: Iterable[Axis], at: Location
+) -> Iterator[Fault]:
+    """Yield batches that can't be made, or that a model does not take.
+
+    Args:
+        section: The section that has `batches` and `count`.
+        sizes: Of the batches.
+        rows: How many there are to make them of.
+        axes: The axis of the batch, as each model has it.
+        at: Where the sizes are written.
+    """
+    if not sizes:
+        yield Fault(f"{section} has no batches: nothing is decoded", at, "write `batches: [1, 2]`")
+    elif (most := max(sizes)) > rows:
+        what = f"{section} has batches of {most} rows, and {rows} samples"
+        fix = f"write smaller `batches`, or `{section}: {{count: {most}}}`"
+        yield Fault(what, at, fix)
+    for axis in axes:
+        if other := [size for size in sizes if not axis.takes(size)]:
+            what = (
+                f"{section} has batches of {other[0]} rows; axis '{axis.name}' takes {axis.rule}"
+            )
+            fix = "write other `batches`"
+            if other[0] > axis.max:
+                fix += f", or `{axis.name}: {{max: {other[0]}}}` in `dynamic_axes`"
+            yield Fault(what, at, fix)
+
+
+def token_faults(
+    section: str, tokens: int, past: Axis, at: Location, *, before: int
+) -> Iterator[Fault]:
+    """Yield that more tokens follow than the state has room for.
+
+    Args:
+        section: The section that has `tokens`.
+        past: Axis of the elements that are there.
+        at: Where the number of tokens is written.
+        before: How many tokens they follow, at the least.
+    """
+    if (reached := before + tokens - 1) <= past.max:
+        return
+    what = f"after {tokens} tokens the decoder's state holds {reached}; axis '{past.name}' takes {past.rule}"
+    fix = f"write `{section}: {{tokens: {max(past.max + 1 - before, 1)}}}`, or `{past.name}: {{max: {reached}}}` in `dynamic_axes`"
+    yield Fault(what, at, fix)
 
 
 def _is_gguf(file: Entrypoint) -> bool:

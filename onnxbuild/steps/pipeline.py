@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from onnxbuild.core.errors import StepError, listed
 from onnxbuild.core.params import option, to_json
 from onnxbuild.core.recipe import DummyInput, Entrypoint, Precision
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
@@ -43,6 +45,8 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from onnxbuild.onnxkit.pipelines.parts import Arrays
 
 JudgedBy = Literal["outputs", "metric", "calls", "tokens"]
 EXACT = ("fp32", "fp16")
@@ -170,7 +174,7 @@ def run(context: StepContext) -> Outcome:
     """Write report.json; an output out of its tolerance, or a score that is too low, is a finding.
 
     Raises:
-        StepError: The callable or ONNX Runtime fails on a sample.
+        StepError: The callable or ONNX Runtime fails on a sample, or the callable returns other names than with PyTorch.
     """
     params: PipelineParams = context.params
     if reason := absence(context):
@@ -192,6 +196,7 @@ def run(context: StepContext) -> Outcome:
     fix = "mend the component that differs first"
     if params.judged_by == "outputs":
         fix += f", or allow more: `pipeline: {{tolerances: {{{params.variant}: ...}}}}`"
+    _check_names(params, found, reference, pipeline.place)
     report, findings = verdict_on(
         found, reference, params.tolerances, subject=subject, fix=fix, where=context.where
     )
@@ -214,6 +219,19 @@ def run(context: StepContext) -> Outcome:
     report |= {"passed": not findings, "findings": to_json(list(findings)), "metrics": metrics}
     write_report(context.output("report"), {**about, **report})
     return Outcome(metrics, findings)
+
+
+def _check_names(
+    params: PipelineParams, found: Mapping[str, Arrays], reference: Path, place: str
+) -> None:
+    for point in read_reference(reference):
+        if (names := set(found[point.name])) != set(point.outputs):
+            raise StepError(
+                f"{params.run.target} returned {listed(sorted(names), 'and')} for {point.name}; with PyTorch it was "
+                f"{listed(sorted(point.outputs), 'and')}",
+                where=place,
+                fix="let it return the same names, whatever runs the components",
+            )
 
 
 def _scored(

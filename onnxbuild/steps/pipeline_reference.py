@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DUMMY_DATA, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.data.feed_checks import odd_feeds, odd_kind, odd_values
 from onnxbuild.onnxkit.data.feeds import Feeds, check_sizes
 from onnxbuild.onnxkit.data.recorded_calls import CALLS
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.export.torch_module import load_module, make_torch_deterministic, run_module
+from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.host.progress import counted
 from onnxbuild.onnxkit.huggingface.encoder_decoder_modules import WHOLE
 from onnxbuild.onnxkit.loaders import decoding
@@ -26,6 +29,7 @@ from onnxbuild.onnxkit.pipelines.built_in import (
     CTC,
     TOKENS,
     batches_of,
+    check_row,
     dummy_rows,
     own_code,
 )
@@ -35,6 +39,7 @@ from onnxbuild.onnxkit.pipelines.calls import (
     ReferencePart,
     by_name,
     parts_of,
+    place_of,
     recorded,
     samples_of,
     uncalled,
@@ -49,6 +54,7 @@ if TYPE_CHECKING:
     from onnxbuild.onnxkit.pipelines.parts import Arrays
 
 
+_UNPADDED = " of one shape, and no mask leaves out what would pad them"
 _END = "let `run` end its loop after so many calls, whatever tokens come, and keep samples to"
 
 
@@ -86,7 +92,7 @@ def run(context: StepContext) -> Outcome:
     pipeline = PipelineRun(context, params.run)
     is_built_in = params.run.target in BUILT_IN
     rows = _rows(context)
-    together = _batches(params, rows) if is_built_in else []
+    together = _batches(context, rows) if is_built_in else []
     try:
         write_values(folder, [[rows[n] for n in each] for each in together] or rows)
     except PartsError as error:
@@ -102,12 +108,16 @@ def run(context: StepContext) -> Outcome:
     inputs = {each.name: each.inputs for each in params.parts}
     parts = parts_of(inputs, recorded(by_name(callers), calls))
     run_args: Mapping[str, Any] = params.run.args
-    tokens = (
-        _tokens(context, modules, parts_of(inputs, by_name(callers)), rows) if is_built_in else []
-    )
-    points, ends = ReferenceWriter(folder), []
+    tokens: list[list[int]] = []
+    if is_built_in:
+        unrecorded = parts_of(inputs, by_name(callers))
+        _check_ids(context, unrecorded, rows[0])
+        tokens = _tokens(context, modules, unrecorded, rows)
+    points, ends, elements = ReferenceWriter(folder), [], 0
     for number, sample in enumerate(counted(samples, "samples")):
         outputs = pipeline.outputs_of(parts, sample, number)
+        _refuse_odd_outputs(outputs, f"{params.run.target}: sample {number}", pipeline.place)
+        elements += sum(each.size for each in outputs.values())
         if is_built_in:
             own = [tokens[n] for n in together[number]]
             outputs = {TOKENS: decoding.joined(own, run_args.get("blank", 0))}
@@ -118,6 +128,12 @@ def run(context: StepContext) -> Outcome:
             f"{params.run.target} never calls the component '{never[0]}'",
             where=pipeline.place,
             fix=f"call `parts.{never[0]}(...)` in it, or take '{never[0]}' out of the recipe",
+        )
+    if not elements:
+        raise StepError(
+            f"{params.run.target} returned empty arrays alone, which equal any others",
+            where=pipeline.place,
+            fix="yield samples for which it gives something",
         )
     points.finish()
     for each in params.parts:
@@ -131,8 +147,22 @@ def run(context: StepContext) -> Outcome:
     code, why = _portable_code(context, params.run)
     (folder / CODE_FILE).write_bytes(code)
     write_report(folder, {"calls_until": ends}, ABOUT_FILE)
-    notes = (f"run.py of the packages needs your own code: {why}",) if why else ()
-    return Outcome({"samples": len(samples), "calls": len(calls)}, notes=(*points.notes(), *notes))
+    return Outcome(
+        {"samples": len(samples), "calls": len(calls)},
+        notes=(*points.notes(), *_notes(params, together, why)),
+    )
+
+
+def _notes(
+    params: PipelineReferenceParams, together: Sequence[tuple[int, ...]], why: str
+) -> Iterator[str]:
+    """Yield the sizes of batches of which there is none, and why a package can't run the callable."""
+    tried = {len(each) for each in together}
+    for size in params.batches:
+        if size not in tried:
+            yield f"no batch of {size} was tried: the samples make none{_UNPADDED}"
+    if why:
+        yield f"run.py of the packages needs your own code: {why}"
 
 
 def _caller(
@@ -146,26 +176,138 @@ def _caller(
         except StepError as error:
             what = f"'{part.name}' is called at other sizes than its graph is for: {error.what}"
             raise StepError(what, where=place, fix=error.fix) from error
-        return run_module(module, feeds, context.where, part.outputs, inputs=part.inputs).outputs
+        found = run_module(module, feeds, context.where, part.outputs, inputs=part.inputs).outputs
+        if odd := next((n for n, array in found.items() if odd_kind(array) == "NaN"), ""):
+            raise StepError(
+                f"component '{part.name}': output {odd_values(odd, found[odd])}{odd_feeds(feeds)}",
+                where=place,
+                fix="mend the model, or leave that sample out: nothing can be compared with a NaN",
+            )
+        return found
 
     return call
 
 
-def _batches(params: PipelineReferenceParams, rows: Sequence[object]) -> list[tuple[int, ...]]:
+def _refuse_odd_outputs(outputs: Arrays, subject: str, place: str) -> None:
+    """Fail on NaN and infinities that the callable itself makes; -inf passes, which masks logits."""
+    for name, array in outputs.items():
+        if odd_kind(array) in ("NaN", "inf"):
+            raise StepError(
+                f"{subject}: output {odd_values(name, array)}",
+                where=place,
+                fix="look for a division by zero or an overflow in it: no component gives a NaN",
+            )
+
+
+def _batches(context: StepContext, rows: Sequence[object]) -> list[tuple[int, ...]]:
+    """The numbers of the rows of each batch.
+
+    Raises:
+        StepError: There is none.
+    """
+    params: PipelineReferenceParams = context.params
     plan: Mapping[str, Any] = params.run.args["plan"]  # type: ignore[assignment]
-    return batches_of(rows, params.batches, padded=any(each["mask"] for each in plan["inputs"]))
+    padded = any(each["mask"] for each in plan["inputs"])
+    if found := batches_of(rows, params.batches, padded=padded):
+        return found
+    sizes = " or ".join(map(str, params.batches))
+    raise StepError(
+        f"{params.samples.target}: {len(rows)} samples make no batch of {sizes}{'' if padded else _UNPADDED}",
+        where=context.where,
+        fix="write `pipeline: {batches: [1]}`, or yield more samples"
+        + ("" if padded else " of equal shapes"),
+    )
 
 
 def _rows(context: StepContext) -> list[object]:
-    """The samples as the user yields them, or random rows."""
+    """The samples as the user yields them, or random rows.
+
+    Raises:
+        StepError: A sample is not what `run` takes.
+    """
     params: PipelineReferenceParams = context.params
-    if params.samples.target != DUMMY_DATA:
-        return samples_of(context, params.samples, params.count)
+    if params.run.target not in BUILT_IN:
+        samples = samples_of(context, params.samples, params.count)
+        if not any(each.missing for part in params.parts for each in part.inputs):
+            for number, sample in enumerate(samples):
+                _refuse_odd_sample(context, sample, number)
+        return samples
     plan: Mapping[str, Any] = params.run.args["plan"]  # type: ignore[assignment]
     free = {each["name"] for each in plan["inputs"] if not each["mask"]}
-    own = {each.name: each for part in params.parts for each in part.inputs if each.name in free}
+    inputs = {
+        each.name: each for part in params.parts for each in part.inputs if each.name in free
+    }
     axes = {each.name: each for part in params.parts for each in part.axes}
-    return dummy_rows(tuple(own.values()), tuple(axes.values()), params.count)
+    if params.samples.target == DUMMY_DATA:
+        return dummy_rows(tuple(inputs.values()), tuple(axes.values()), params.count)
+    rows = samples_of(context, params.samples, params.count)
+    for number, row in enumerate(rows):
+        where = f"{place_of(context, params.samples)} (sample {number})"
+        check_row(row, tuple(inputs.values()), tuple(axes.values()), where)
+    return rows
+
+
+def _refuse_odd_sample(context: StepContext, sample: object, number: int) -> None:
+    """Fail on NaN and infinities in a sample; -inf passes, which masks logits."""
+    params: PipelineReferenceParams = context.params
+    if isinstance(sample, Mapping):
+        sample = tuple(sample.values())
+    if isinstance(sample, (list, tuple)):
+        for each in sample:
+            _refuse_odd_sample(context, each, number)
+    elif isinstance(sample, (np.ndarray, np.generic, float)):
+        array = np.asarray(sample)
+        if odd_kind(array) in ("NaN", "inf"):
+            raise StepError(
+                f"{params.samples.target}: {odd_values(f'sample {number}', array)}",
+                where=place_of(context, params.samples),
+                fix="clean the data, or leave that sample out: such a value makes every comparison meaningless",
+            )
+
+
+def _check_ids(context: StepContext, parts: PipelineParts, row: object) -> None:
+    """See that the ids that the recipe names are tokens of the model, by a first run.
+
+    Raises:
+        StepError: One is beyond the vocabulary, no token is left, or the model takes no row.
+    """
+    params: PipelineReferenceParams = context.params
+    args: Mapping[str, Any] = params.run.args
+    plan = args["plan"]
+
+    def vocabulary_after(start: Sequence[int]) -> int:
+        with _of_row(context, 0):
+            steps = decoding.logits(parts, [row], plan=plan, start=start, count=1)
+            return int(next(steps).shape[-1])
+
+    keys = ("suppress_tokens", "begin_suppress_tokens")
+    named = {key: args.get(key, ()) for key in keys}
+    if params.run.target == CTC:
+        feeds = decoding.stacked([row], plan["inputs"])
+        with _of_row(context, 0):
+            vocabulary = getattr(parts, plan["component"])(**feeds)[plan["logits"]].shape[-1]
+        named["blank"] = (args["blank"],)
+    else:
+        try:
+            vocabulary = vocabulary_after(args["start"])
+        except StepError:  # by a `start` that is no token, or by anything else
+            vocabulary = vocabulary_after([0] * len(args["start"]))
+            if max(args["start"]) < vocabulary:
+                raise
+            named["start"] = args["start"]
+    for key, ids in named.items():
+        if beyond := [each for each in ids if each >= vocabulary]:
+            raise StepError(
+                f"pipeline.{key} has {beyond[0]}; the model has {vocabulary} tokens, 0 to {vocabulary - 1}",
+                where=context.where,
+                fix=f"write another id in `{key}`",
+            )
+    if len({each for key in keys for each in named[key]}) == vocabulary:
+        raise StepError(
+            f"all {vocabulary} tokens are suppressed, and none can follow",
+            where=context.where,
+            fix="take some out of `pipeline: {suppress_tokens: ...}`",
+        )
 
 
 def _tokens(
@@ -178,7 +320,9 @@ def _tokens(
     params: PipelineReferenceParams = context.params
     rules: dict[str, Any] = dict(params.run.args)
     if params.run.target == CTC:
-        return [decoding.ctc(parts, [each], **rules)[TOKENS][0].tolist() for each in rows]
+        run = PipelineRun(context, params.run)
+        alone = (run.outputs_of(parts, [each], n) for n, each in enumerate(rows))
+        return [each[TOKENS][0].tolist() for each in alone]
     plan, start, count = (rules.pop(each) for each in ("plan", "start", "tokens"))
     wholes = (getattr(each, WHOLE, None) for each in modules.values())
     whole = next((each for each in wholes if can_generate(each)), None)
@@ -194,7 +338,25 @@ def _tokens(
             rules,
         )
 
-    return [tokens_of(each) for each in counted(rows, "rows")]
+    found = []
+    for number, row in enumerate(counted(rows, "rows")):
+        with _of_row(context, number):
+            found.append(tokens_of(row))
+    return found
+
+
+@contextlib.contextmanager
+def _of_row(context: StepContext, number: int) -> Iterator[None]:
+    """Name the row, and where it is from, in the error of a model that fails on it."""
+    params: PipelineReferenceParams = context.params
+    try:
+        yield
+    except StepError as error:
+        what = f"sample {number}: {error.what}"
+        is_dummy = params.samples.target == DUMMY_DATA
+        place = context.where if is_dummy else place_of(context, params.samples)
+        where = place if error.where == context.where else error.where
+        raise StepError(what, where=where, fix=error.fix) from error
 
 
 def _portable_code(context: StepContext, entrypoint: Entrypoint) -> tuple[bytes, str]:
@@ -220,7 +382,7 @@ def _portable_code(context: StepContext, entrypoint: Entrypoint) -> tuple[bytes,
 
 KIND = StepKind(
     name="pipeline-reference",
-    version=3,
+    version=4,
     params=PipelineReferenceParams,
     inputs=(),
     outputs={"reference": "reference"},

@@ -215,6 +215,11 @@ FAULTS = {
         ("two.yaml:7:1: pipeline has no min: `metric` scores the variants of few bits, and `min` is their least score\n"
         "  fix: add `min`"),
     ),
+    "a key of built-in callables next to one's own": (
+        ("pipeline: {", "pipeline: {temperature: 0.5, "),
+        ("two.yaml:7:12: pipeline has `temperature`, which is for a `run` of onnxbuild's, such as `sample`\n"
+        "  fix: remove `temperature`, or give it to the callable: `run: {entrypoint: ..., args: {...}}`"),
+    ),
     "a score of the whole without a metric": (
         ("    quantization:", "    evaluate: {of: whole}\n    quantization:"),
         ("two.yaml:13:5: evaluate has no metric, and neither has `pipeline`\n"

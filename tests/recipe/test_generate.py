@@ -43,6 +43,26 @@ def test_a_chunk_of_more_tokens_than_a_call_takes_is_a_fault(project):
     assert f"generate.chunk is {most + 1}; one call takes {most} new tokens at most" in fault
 
 
+def test_a_chunk_of_tokens_of_which_none_is_held_back_is_a_fault(project):
+    (fault,) = project.faults(GENERATE.replace("tokens: 5", "tokens: 5, chunk: 2"))
+    assert "generate.chunk is how many tokens of `held_back` go into one call" in fault
+
+
+@pytest.mark.parametrize(
+    ("written", "what"),
+    [
+        ("tokens: 17", "after 17 tokens the decoder's state holds 17; axis 'past' takes 0 to 16"),
+        ("tokens: 5, batches: []", "generate has no batches"),
+        ("tokens: 5, batches: [2, 3], count: 2", "generate has batches of 3 rows, and 2 samples"),
+        ("tokens: 5, batches: [5]", "generate has batches of 5 rows; axis 'batch' takes 1 to 4"),
+    ],
+)
+def test_more_than_the_axes_or_the_prompts_give_is_a_fault(project, written, what):
+    (fault,) = project.faults(GENERATE.replace("tokens: 5", written))
+    assert what in fault
+    project.recipe(GENERATE.replace("tokens: 5", "tokens: 16, batches: [4], count: 4"))
+
+
 TEXTS = GENERATE.replace(
     "prompts: dummy", "texts: [one, two], tokenizer: [tokenizer.json, tokenizer_config.json]"
 )

@@ -17,6 +17,7 @@ from onnxbuild.features.packages import pipeline as feature
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES, VariantTolerances
 from onnxbuild.onnxkit.benchmark.options import BenchmarkOptions
 from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.pipelines.built_in import ctc_plan
 from onnxbuild.onnxkit.pipelines.calls import ReferencePart, RunPart, RunPipeline, recorded
 from onnxbuild.onnxkit.pipelines.layout import calls_in_order
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
@@ -306,6 +307,10 @@ def test_too_few_different_tokens_are_a_finding(tmp_path, made):
     )
 
 
+BOTH = """\
+    ids = np.ones((1, 3), np.int64)
+    logits = parts.decoder(ids[:, :1], parts.encoder(ids, ids)["cross"], ids)["logits"]
+"""
 WRONG_CALLABLES = {
     "calls another component": (
         "    return parts.decodr(1)",
@@ -347,6 +352,33 @@ WRONG_CALLABLES = {
         "'attention_mask'"),
         "give both inputs the same size along 'source'",
     ),
+    "returns nothing": (
+        "    parts.encoder",
+        "run returned None for sample 0; expected a mapping of names to arrays",
+        "return `{'NAME': array}`",
+    ),
+    "returns nothing but empty arrays": (
+        (f"{BOTH}    return {{'tokens': np.zeros((0, 4), np.int64)}}"),
+        "run returned empty arrays alone, which equal any others",
+        "yield samples for which it gives something",
+    ),
+    "makes a NaN": (
+        f"{BOTH}    return {{'logits': logits * np.float32(np.nan)}}",
+        "run: sample 0: output 'logits' holds 320 NaN among 320 values, the first at [0, 0, 0]",
+        "look for a division by zero or an overflow in it: no component gives a NaN",
+    ),
+    "makes an infinity": (
+        f"{BOTH}    return {{'loss': np.float32(np.inf)}}",
+        "run: sample 0: output 'loss' is inf",
+        "look for a division by zero or an overflow in it: no component gives a NaN",
+    ),
+    "feeds a NaN": (
+        ("    ids = np.ones((1, 3), np.int64)\n    cross = np.full((1, 3, 64), np.nan, np.float32)\n"
+        "    return dict(parts.decoder(ids, cross, ids))"),
+        ("sample 0: component 'decoder': output 'logits' holds 960 NaN among 960 values, the first at [0, 0, 0]; its input "
+        "'cross' holds 192 NaN among 192 values, the first at [0, 0, 0]"),
+        "mend the model, or leave that sample out: nothing can be compared with a NaN",
+    ),
     "makes PyTorch fail": (
         "    ids = np.full((1, 3), 999)\n    return dict(parts.encoder(ids, ids))",
         "sample 0: Encoder.forward raised IndexError: index out of range in self",
@@ -364,6 +396,105 @@ def test_a_callable_that_is_wrong_says_where_and_what_to_write(tmp_path, case):
         reference_of(tmp_path, Entrypoint(f"{file}:run"))
     assert (caught.value.what.replace(f"{file}:", ""), caught.value.fix) == (what, fix)
     assert "mine.py:" in caught.value.where or "seq2seq.py:" in caught.value.where
+
+
+def test_names_that_depend_on_what_runs_the_components_are_refused(tmp_path, made):
+    file = tmp_path / "mine.py"
+    text = Path(MODELS / "seq2seq_translate.py").read_text()
+    file.write_text(text.replace('"logits": logits}', '"scores": logits}'))
+    with pytest.raises(StepError) as caught:
+        judged(tmp_path, made, replace(PARAMS, run=Entrypoint(f"{file}:translate")))
+    assert (
+        "returned scores and tokens for sample-0; with PyTorch it was logits" in caught.value.what
+    )
+    assert "mine.py:" in caught.value.where
+
+
+SAMPLE_FAULTS = {
+    "[[np.ones(3)], [np.array([1, np.nan])]]": "'sample 1' holds 1 NaN among 2 values, at [1]",
+    "[{'x': (np.float32('inf'),)}]": "'sample 0' is inf",
+    "[]": "yields no sample",
+}
+
+
+@pytest.mark.parametrize("given", SAMPLE_FAULTS)
+def test_a_sample_that_is_no_number_is_refused_before_anything_runs(tmp_path, given):
+    file = tmp_path / "mine.py"
+    file.write_text(f"import numpy as np\n\n\ndef samples():\n    return {given}\n")
+    with pytest.raises(StepError) as caught:
+        reference_of(tmp_path, samples=Entrypoint(f"{file}:samples"))
+    assert SAMPLE_FAULTS[given] in caught.value.what
+    assert caught.value.where == f"{file}:4"
+
+
+FRAMES = """
+import numpy as np
+import torch
+
+
+class Frames(torch.nn.Module):
+    def forward(self, x):
+        return x.unfold(1, 2, 2) @ torch.linspace(-1, 1, 12).reshape(2, 6)
+
+
+def make():
+    return Frames()
+
+
+def rows():
+    for length in (4, 6, 9):
+        yield np.random.default_rng(length).normal(size=length).astype(np.float32)
+"""
+
+
+def frames_of(folder, text=FRAMES, *, batches=(1,), **args):
+    """Run `run: ctc` on a module without weights, whose frames are two elements each."""
+    (folder / "frames.py").write_text(text)
+    x = DummyInput("x", "float32", ("batch", "length"))
+    given = {"blank": 0, "receptive_field": 2, "stride": 2} | args
+    plan = ctc_plan({"acoustic": (x,)}, {"acoustic": "logits"})
+    axes = (Axis("batch", 1, 4, 2), Axis("length", 2, 16, 8))
+    part = ReferencePart(
+        "acoustic", Entrypoint(f"{folder}/frames.py:make"), (x,), axes, ("logits",)
+    )
+    params = pipeline_reference.PipelineReferenceParams(
+        (part,), Entrypoint("ctc", {"plan": plan, **given}), Entrypoint(f"{folder}/frames.py:rows"), 4, batches
+    )  # fmt: skip
+    return run_step(pipeline_reference.KIND, params, folder / "reference")[0]
+
+
+def test_rows_of_other_shapes_make_no_batch_where_no_mask_pads_them(tmp_path):
+    alone, pairs = tmp_path / "alone", tmp_path / "pairs"
+    alone.mkdir()
+    pairs.mkdir()
+    (note,) = frames_of(alone, batches=(1, 2)).notes
+    assert "no batch of 2 was tried: the samples make none of one shape, and no mask" in note
+    with pytest.raises(StepError, match="3 samples make no batch of 2 of one shape, and no mask"):
+        frames_of(pairs, batches=(2,))
+
+
+def test_an_id_beyond_the_vocabulary_is_refused(tmp_path):
+    with pytest.raises(StepError, match=r"pipeline\.blank has 6; the model has 6 tokens, 0 to 5"):
+        frames_of(tmp_path, blank=6)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("np.ones(17, np.float32)", "axis 'length' has size 17; expected 2 to 16"),
+        ("np.ones(0, np.float32)", "axis 'length' has size 0; expected 2 to 16"),
+        ("np.ones((1, 4), np.float32)", "input 'x' has shape [1, 4]; expected [length]"),
+        ("np.array([1, np.nan, 2])", "input 'x' holds 1 NaN among 3 values"),
+        ("{'y': np.ones(4)}", "found an input 'y'; expected x; 'x' is missing"),
+        ("None", "input 'x' holds objects"),
+    ],
+)
+def test_a_row_that_the_models_do_not_take_is_named_with_its_line(tmp_path, row, said):
+    text = FRAMES.replace("yield np.random.default_rng(length)", f"yield {row} if length == 6 else np.random.default_rng(length)")  # fmt: skip
+    with pytest.raises(StepError) as caught:
+        frames_of(tmp_path, text)
+    assert said in caught.value.what
+    assert caught.value.where == f"{tmp_path}/frames.py:15 (sample 1)"
 
 
 def measured(folder, made, baseline=True, **names):

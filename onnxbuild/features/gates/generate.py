@@ -10,7 +10,13 @@ from onnxbuild.expansion import cells
 from onnxbuild.expansion.addresses import further
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.feature import Column, Feature, Section, Subject
-from onnxbuild.expansion.generation import PROMPTS, TEXTS, add_generation
+from onnxbuild.expansion.generation import (
+    PROMPTS,
+    TEXTS,
+    add_generation,
+    batch_faults,
+    token_faults,
+)
 from onnxbuild.expansion.generation import SECTION as NAME
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.data.greedy import Roles, RolesError, roles_of
@@ -62,13 +68,32 @@ def _faults(parts: Parts) -> Iterator[Fault]:
                 fix = "declare the cache, `state: {past_key_values: {each: {layer: 4, part: [key, value]}, shape: [batch, 2, past, 32]}}`"
             yield Fault(f"{NAME} can't run this model: {error}", parts.key_at(NAME), fix)
         else:
+            yield from _size_faults(parts, roles)
             yield from _too_long_calls(parts, roles)
 
 
-def _too_long_calls(parts: Parts, roles: Roles) -> Iterator[Fault]:
-    """Chunks that one call does not take."""
+def _size_faults(parts: Parts, roles: Roles) -> Iterator[Fault]:
+    """Batches that can't be made, and more tokens than the state has room for."""
     options = parts.sections.get(NAME)
     assert isinstance(options, generate.GenerateOptions)
+    rows = min(options.count, len(options.texts)) if options.texts else options.count
+    sizes = options.batches if parts.node(NAME, "batches") else (1,)
+    axis = parts.axes.get(str(roles.tokens.shape[0]))
+    at = parts.at(NAME, "batches")
+    yield from batch_faults(NAME, sizes, rows, () if axis is None else (axis,), at)
+    past = parts.axes.get(roles.growth.axis) if roles.growth else None
+    if past is not None:
+        yield from token_faults(NAME, options.tokens, past, parts.at(NAME, "tokens"), before=1)
+
+
+def _too_long_calls(parts: Parts, roles: Roles) -> Iterator[Fault]:
+    """Chunks that one call does not take, and those of nothing."""
+    options = parts.sections.get(NAME)
+    assert isinstance(options, generate.GenerateOptions)
+    if options.chunk > 1 and not options.held_back:
+        what = f"{NAME}.chunk is how many tokens of `held_back` go into one call, and none is held back"
+        fix = "add `held_back: 96`, or remove `chunk`"
+        yield Fault(what, parts.at(NAME, "chunk"), fix)
     by = (roles.growth and roles.growth.by) or ""
     axis = parts.axes.get(by)
     most = 1 if axis is None else axis.max

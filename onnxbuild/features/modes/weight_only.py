@@ -72,6 +72,11 @@ def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
         at = parts.at("quantization", name, "symmetric")
         yield Fault(what, at, "write `method: rtn`, or remove `symmetric`")
     mixes = bool(options.nodes_in_8_bits or options.sensitive_in_8_bits)
+    others = mixes or "Gather" in options.op_types
+    if options.method == "hqq" and options.scales == "search" and not others:
+        what = f"variant '{name}' has method 'hqq', which finds scales by itself, and `scales: search`"
+        at = parts.at("quantization", name, "scales")
+        yield Fault(what, at, "write `method: rtn`, or remove `scales`")
     if mixes and options.bits == _BYTE_BITS:
         key = "nodes_in_8_bits" if options.nodes_in_8_bits else "sensitive_in_8_bits"
         what = f"variant '{name}' has `{key}`, and `bits: 8` for all others, too"

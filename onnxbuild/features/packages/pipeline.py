@@ -26,6 +26,7 @@ from onnxbuild.expansion.benchmarks import is_measured
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.feature import Column, Section, Whole, nothing
 from onnxbuild.expansion.fused import fused
+from onnxbuild.expansion.generation import batch_faults, token_faults
 from onnxbuild.expansion.limits import EXACT, tolerances_of
 from onnxbuild.expansion.limits import SECTION as RELEASE
 from onnxbuild.expansion.model_source import NoOptions
@@ -55,6 +56,7 @@ from onnxbuild.onnxkit.bundles.manifest import (
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.data.array_files import read_arrays
 from onnxbuild.onnxkit.data.greedy import RolesError
+from onnxbuild.onnxkit.data.prompts import TOKENIZER_FILE
 from onnxbuild.onnxkit.data.recorded_calls import CALLS, OPTIONAL_CALLS
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import POINTS_FILE, read_points, read_reference
@@ -88,13 +90,17 @@ from onnxbuild.onnxkit.pipelines.layout import (
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.steps import pipeline, pipeline_latency, pipeline_reference
 
-_TOKENIZER = "pipeline.tokenizer"
+_TOKENIZER_KEY = "tokenizer"
+_TOKENIZER = f"{NAME}.{_TOKENIZER_KEY}"
 _KEYS_OF = {
     GREEDY: ("start", "tokens", "suppress_tokens", "begin_suppress_tokens"),
     CTC: ("blank", "receptive_field", "stride"),
 }
 _KEYS_OF |= {SAMPLED: (*_KEYS_OF[GREEDY], "temperature", "top_p", "seed")}
 """Built-in callable -> options that are its arguments."""
+
+_OF_ANY = (_TOKENIZER_KEY, "batches", "max_kl")
+"""Options of all built-in callables that are no argument."""
 
 _OF_THE_WHOLE = (NAME, RELEASE, BENCHMARK, "report", "target")
 """Sections that the whole shares with its components."""
@@ -320,43 +326,71 @@ def _built_in_faults(
             what = f"{SAMPLES} are {samples.target}, which are rows of `run: {GREEDY}`, `{SAMPLED}` and `{CTC}`"
             fix = "name a callable that yields what `run` takes as `sample`"
             yield Fault(what, first.lines.get(SAMPLES, at), fix)
+        yield from _surplus_faults(first, run.target)
         return
-    for key in dict.fromkeys(key for keys in _KEYS_OF.values() for key in keys):
-        if f"{NAME}.{key}" in first.lines and key not in _KEYS_OF[run.target]:
-            of = next(name for name, keys in _KEYS_OF.items() if key in keys)
-            what = f"{NAME} has `{key}`, which `run: {run.target}` does not take; `run: {of}` does"
-            yield Fault(what, first.lines[f"{NAME}.{key}"], f"remove `{key}`")
-    if run.target != CTC and not options.start:
-        what = f"{NAME} has no start; it is what the decoder begins with"
-        yield Fault(what, at, "add `start: [0]` with the model's decoder_start_token_id")
     try:
         plan = _plan(components, run.target)
     except RolesError as error:
         what = f"{NAME} can't run these components by `{run.target}`: {error}"
         yield Fault(what, place, "declare it so, or write a callable `run(parts, sample)`")
         return
-    yield from _batch_faults(components, options)
+    yield from _surplus_faults(first, run.target)
+    yield from _value_faults(first, options, run.target)
+    yield from _batch_faults(components, options, plan)
     past = plan["decoder"]["past"] if run.target != CTC else None
+    place = first.lines.get(f"{NAME}.tokens", at)
     for axis in (axis for each in components for axis in each.axes if axis.name == past):
-        reached = len(options.start) + options.tokens - 1
-        if reached > axis.max:
-            what = f"after {options.tokens} tokens the decoder's state holds {reached}; axis '{past}' takes {axis.rule}"
-            fix = f"write a smaller `{NAME}: {{tokens: ...}}`, or `{past}: {{max: {reached}}}` in `dynamic_axes`"
-            yield Fault(what, place, fix)
+        yield from token_faults(NAME, options.tokens, axis, place, before=len(options.start))
+
+
+def _surplus_faults(first: Recipe, target: str) -> Iterator[Fault]:
+    """Yield options that `run` does not take; those that the model's source has written, for another one, are no mistake."""
+    takes = (*_KEYS_OF[target], *_OF_ANY) if target in BUILT_IN else ()
+    options, silent = first.section(NAME, pipeline.PipelineOptions), pipeline.PipelineOptions()
+    for key in dict.fromkeys((*(key for keys in _KEYS_OF.values() for key in keys), *_OF_ANY)):
+        place = first.lines.get(f"{NAME}.{key}")
+        is_silent = getattr(options, key) == getattr(silent, key)  # `explain` writes them all
+        if place is None or place == first.lines["model"] or key in takes or is_silent:
+            continue
+        of = next((name for name, keys in _KEYS_OF.items() if key in keys), GREEDY)
+        what = f"{NAME} has `{key}`, which `run: {target}` does not take; `run: {of}` does"
+        fix = f"remove `{key}`"
+        if target not in BUILT_IN:
+            what = f"{NAME} has `{key}`, which is for a `run` of onnxbuild's, such as `{of}`"
+            fix += ", or give it to the callable: `run: {entrypoint: ..., args: {...}}`"
+        yield Fault(what, place, fix)
+
+
+def _value_faults(
+    first: Recipe, options: pipeline.PipelineOptions, target: str
+) -> Iterator[Fault]:
+    """Yield values by which a built-in `run` can't be what its name says."""
+    at = first.lines[NAME]
+    if target != CTC and not options.start:
+        what = f"{NAME} has no start; it is what the decoder begins with"
+        yield Fault(what, at, "add `start: [0]` with the model's decoder_start_token_id")
+    for key in ("temperature", "top_p") if target == SAMPLED else ():
+        if not getattr(options, key):
+            what = f"{NAME}.{key} is 0: the most likely token always follows, and none is drawn"
+            fix = f"write a number above 0, or `run: {GREEDY}` without the keys of `{SAMPLED}`"
+            yield Fault(what, first.lines[f"{NAME}.{key}"], fix)
+    shown_by = (TOKENIZER_FILE, *(("vocab.json",) if target == CTC else ()))
+    if options.tokenizer and not any(Path(each).name in shown_by for each in options.tokenizer):
+        what = f"{NAME}.{_TOKENIZER_KEY} has no {' or '.join(shown_by)}, by which tokens are shown as text"
+        yield Fault(
+            what, first.lines[_TOKENIZER], f"add `FOLDER/{shown_by[-1]}` to it, or remove it"
+        )
 
 
 def _batch_faults(
-    components: Sequence[Recipe], options: pipeline.PipelineOptions
+    components: Sequence[Recipe], options: pipeline.PipelineOptions, plan: Mapping[str, Any]
 ) -> Iterator[Fault]:
-    """Yield that no batch can be made of the samples: none is asked for, or each is of more rows than there are."""
+    """Yield batches that can't be made of the samples, or that a component does not take."""
     first = components[0]
     at = first.lines.get(f"{NAME}.batches", first.lines[NAME])
-    if not options.batches:
-        yield Fault(f"{NAME} has no batches: nothing is decoded", at, "write `batches: [1, 2]`")
-    elif (most := max(options.batches)) > options.count:
-        what = f"{NAME} has batches of {most} rows, and {options.count} samples"
-        fix = f"write smaller `batches`, or `{NAME}: {{count: {most}}}`"
-        yield Fault(what, at, fix)
+    named = {each["shape"][0] for each in plan["inputs"]}
+    axes = (axis for each in components for axis in each.axes if axis.name in named)
+    yield from batch_faults(NAME, options.batches, options.count, dict.fromkeys(axes), at)
 
 
 def _assigned(

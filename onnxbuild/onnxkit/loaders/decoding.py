@@ -13,6 +13,18 @@ if TYPE_CHECKING:
     """Input -> array, output -> array."""
 
 
+class DecodingError(ValueError):
+    """Error of a model whose outputs are not what a recipe says of them.
+
+    Attributes:
+        fix: Text to type.
+    """
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what)
+        self.fix = fix
+
+
 def decode(
     run: Run,
     decoder: Mapping[str, Any],
@@ -311,7 +323,7 @@ def frames(
         stride: How far the next frame is.
 
     Raises:
-        ValueError: There are more or fewer frames than the two say, so that those of padding are not known.
+        DecodingError: There are more or fewer frames than the two say, so that those of padding are not known.
     """
     feeds = stacked(sample, plan["inputs"])
     found = getattr(parts, plan["component"])(**feeds)[plan["logits"]]
@@ -322,9 +334,11 @@ def frames(
     counts = (masks[0].sum(-1) - receptive_field) // stride + 1
     if counts.max() != found.shape[1]:
         size = masks[0].shape[1]
-        raise ValueError(
+        raise DecodingError(
             f"{found.shape[1]} frames come of a row of {size}; a receptive_field of {receptive_field} and a stride of {stride} "
-            f"give {counts.max()}"
+            f"give {counts.max()}",
+            "write what the model's layers before its frames have: a field of kernel + (kernel of the next - 1) x stride, "
+            "and so on; the product of all strides",
         )
     for logits, count in zip(found, counts):  # noqa: B905 - Python 3.9 runs this, too
         yield logits[:count]

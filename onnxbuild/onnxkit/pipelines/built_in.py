@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.recipe import Axis, ConnectedInput, DummyInput, Entrypoint
-from onnxbuild.onnxkit.data.feeds import dummy_array
+from onnxbuild.onnxkit.data.feeds import check_feeds, dummy_array
 from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
 from onnxbuild.onnxkit.data.states import state_inputs
 from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.loaders import decoding
+from onnxbuild.onnxkit.model.tensor_types import STRING, numpy_dtype
 
 if TYPE_CHECKING:
     from onnxbuild.onnxkit.pipelines.parts import PipelineParts
@@ -171,6 +172,33 @@ def dummy_rows(inputs: Sequence[DummyInput], axes: Sequence[Axis], count: int) -
         own = (replace(each, shape=each.shape[1:]) for each in inputs)
         rows.append({each.name: dummy_array(each, sizes, f"row:{number}") for each in own})
     return rows
+
+
+def check_row(row: Any, inputs: Sequence[DummyInput], axes: Sequence[Axis], where: str) -> None:
+    """See that a row is what decoding takes: an array, or a mapping of input to array, without the axis of the batch.
+
+    Args:
+        inputs: Those of rows, but for masks.
+        axes: Of all components.
+        where: The row, for messages.
+
+    Raises:
+        StepError: A name, dtype, rank or size is not as declared, or a NaN or inf.
+    """
+    own = {each.name: replace(each, shape=each.shape[1:]) for each in inputs}
+    if len(own) == 1 and not isinstance(row, Mapping):
+        row = dict.fromkeys(own, row)
+    if isinstance(row, Mapping):
+        row = {name: _of_kind(each, own.get(name)) for name, each in row.items()}
+    check_feeds(row, tuple(own.values()), where, axes)
+
+
+def _of_kind(value: Any, declared: DummyInput | None) -> Any:
+    """Return an array of a type of the declared kind, such as int32 for int64, in the declared one."""
+    if declared is None or declared.dtype == STRING or not isinstance(value, np.ndarray):
+        return value
+    dtype = numpy_dtype(declared.dtype)
+    return value.astype(dtype) if np.can_cast(value.dtype, dtype, "same_kind") else value
 
 
 def numbers_of_rows(samples: Sequence[Sequence[object]]) -> Iterator[list[int]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.entrypoint import FILE_DATA, Entrypoint
@@ -17,6 +18,7 @@ from onnxbuild.onnxkit.data.recorded_calls import CALLS
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, iterate_user, own_copy
 from onnxbuild.onnxkit.frameworks import np
+from onnxbuild.onnxkit.loaders.decoding import DecodingError
 from onnxbuild.onnxkit.pipelines.built_in import BUILT_IN
 from onnxbuild.onnxkit.pipelines.parts import PartsError, PipelineParts
 from onnxbuild.onnxkit.providers.open_on_target import open_on
@@ -85,6 +87,9 @@ def port_of(each: DummyInput) -> dict[str, Any]:
 class PipelineRun:
     """The callable, the user's or a built-in one: `run(parts, sample) -> {name: array}`.
 
+    Attributes:
+        place: `models/mine.py:7`, where the callable begins; the step for a built-in one.
+
     Raises:
         StepError: It can't be loaded.
     """
@@ -92,15 +97,13 @@ class PipelineRun:
     def __init__(self, context: StepContext, entrypoint: Entrypoint) -> None:
         self._where = context.where
         self._entrypoint = entrypoint
-        self._function = BUILT_IN.get(entrypoint.target) or context.load(entrypoint)
-
-    @property
-    def place(self) -> str:
-        """`models/mine.py:7`, where the callable begins; the step where that is not known."""
-        is_own = self._entrypoint.target in BUILT_IN
-        code = None if is_own else getattr(self._function, "__code__", None)
-        file = self._entrypoint.target.rpartition(":")[0]
-        return f"{file}:{code.co_firstlineno}" if code is not None else self._where
+        if (built_in := BUILT_IN.get(entrypoint.target)) is None:
+            self._function = context.load(entrypoint)
+            self.place = place_of(context, entrypoint)
+        else:  # its arguments are onnxbuild's own, and no text to show
+            self._function = partial(built_in, **entrypoint.args)
+            self._entrypoint = replace(entrypoint, args={})
+            self.place = context.where
 
     def outputs_of(
         self, parts: PipelineParts, sample: object, number: int
@@ -120,8 +123,9 @@ class PipelineRun:
             )
         except StepError as error:
             cause = error.__cause__
-            fix = cause.fix if isinstance(cause, PartsError) else error.fix
-            what = str(cause) if isinstance(cause, PartsError) else error.what
+            fix, what = error.fix, error.what
+            if isinstance(cause, (PartsError, DecodingError)):
+                fix, what = cause.fix, str(cause)
             raise StepError(
                 f"sample {number}: {what}", where=error.where or self.place, fix=fix
             ) from cause
@@ -146,6 +150,15 @@ class PipelineRun:
         return {name: np.asarray(value) for name, value in found.items()}
 
 
+def place_of(context: StepContext, entrypoint: Entrypoint) -> str:
+    """Return `models/mine.py:7`, where a callable begins; the step where that is not known, and for files."""
+    if entrypoint.target == FILE_DATA:
+        return context.where
+    code = getattr(context.load(entrypoint), "__code__", None)
+    file = entrypoint.target.rpartition(":")[0]
+    return f"{file}:{code.co_firstlineno}" if code is not None else context.where
+
+
 def samples_of(context: StepContext, samples: Entrypoint, count: int) -> list[object]:
     """Return the first samples that the user's callable yields, or the arrays of the first files.
 
@@ -158,7 +171,9 @@ def samples_of(context: StepContext, samples: Entrypoint, count: int) -> list[ob
     found = list(itertools.islice(iterate_user(context, samples), count))
     if not found:
         raise StepError(
-            f"{samples.target} yields no sample", where=context.where, fix="yield at least one"
+            f"{samples.target} yields no sample",
+            where=place_of(context, samples),
+            fix="yield at least one",
         )
     return found
 

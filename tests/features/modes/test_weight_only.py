@@ -34,6 +34,14 @@ def test_zero_points_are_either_found_or_not_kept(project, base):
     assert "write `method: rtn`" in str(caught.value)
 
 
+def test_hqq_finds_scales_by_itself_but_for_nodes_that_are_rounded_to_the_nearest(project, base):
+    text = "method: hqq, scales: search"
+    with pytest.raises(RecipeErrors, match="'hqq', which finds scales by itself"):
+        project.recipe(variant(base, text))
+    project.recipe(variant(base, f"{text}, nodes_in_8_bits: ['*head*']"))
+    project.recipe(variant(base, f"{text}, op_types: [MatMul, Gather]"))
+
+
 def test_gptq_asks_for_data(project, base):
     with pytest.raises(RecipeErrors, match="'gptq', and no calibration\\.data is named"):
         project.recipe(variant(base, "method: gptq"))

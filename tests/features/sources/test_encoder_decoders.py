@@ -116,6 +116,14 @@ def with_states(source="encoder.{part}.{layer}", own=""):
         ("model: {transformers: weights}\npipeline: {batches: []}\n", "pipeline has no batches", "write `batches: [1, 2]`"),
         ("model: {transformers: weights}\npipeline: {batches: [1, 9]}\n",
          "pipeline has batches of 9 rows, and 8 samples", "or `pipeline: {count: 9}`"),
+        ("model: {transformers: weights}\npipeline: {batches: [1, 9], count: 9}\n",
+         "pipeline has batches of 9 rows; axis 'batch' takes 1 to 8", "`batch: {max: 9}` in `dynamic_axes`"),
+        ("model: {transformers: weights}\npipeline: {run: sample, top_p: 0}\n",
+         "pipeline.top_p is 0: the most likely token always follows", "write a number above 0"),
+        ("model: {transformers: weights}\npipeline: {tokenizer: [weights/config.json]}\n",
+         "pipeline.tokenizer has no tokenizer.json", "add `FOLDER/tokenizer.json`"),
+        ("model: {transformers: weights}\npipeline: {temperature: 0.5}\n",
+         "pipeline has `temperature`, which `run: greedy` does not take", "remove `temperature`"),
         ("model: {transformers: weights}\npipeline: {run: model.py:load}\n",
          "pipeline.samples are dummy, which are rows of `run: greedy`", "name a callable"),
         ("model: {transformers: weights}\ncomponents: {decoder: {dummy_inputs: {more: {dtype: float32, shape: [batch, 3]}}}}\n",
@@ -129,6 +137,14 @@ def test_a_mistake_has_its_line_and_a_fix(load, tmp_path, text, what, fix):
     assert any(what in each for each, _, _ in found), found
     assert any(fix in each for _, _, each in found), found
     assert all(where.startswith("demo.yaml:") for _, where, _ in found)
+
+
+def test_keys_that_the_folder_writes_for_another_run_are_no_mistake(load, tmp_path):
+    folder(tmp_path / "weights", T5)
+    text = f"{HEAD}pipeline: {{run: RUN, samples: model.py:load}}\n"
+    assert load(text.replace("RUN", "model.py:load")) is not None
+    (one,) = {what for what, _, _ in faults(load, text.replace("RUN", "ctc"))}
+    assert "one component gives the logits of frames, and there are 2" in one
 
 
 def test_a_config_that_does_not_say_the_decoders_cache_is_refused(load, tmp_path):
