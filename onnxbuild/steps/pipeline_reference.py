@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.feeds import Feeds, check_sizes
@@ -25,6 +26,7 @@ from onnxbuild.onnxkit.pipelines.built_in import (
     BUILT_IN,
     CTC,
     TOKENS,
+    SoundOptions,
     batches_of,
     dummy_rows,
     own_code,
@@ -71,6 +73,7 @@ class PipelineReferenceParams:
         samples: A callable that yields samples; of a built-in `run` also files, or DUMMY_DATA.
         count: Number of samples.
         batches: Of a built-in `run`, whose samples are rows: how many are decoded together.
+        sound: How samples in .wav files become rows.
     """
 
     parts: tuple[ReferencePart, ...]
@@ -78,6 +81,7 @@ class PipelineReferenceParams:
     samples: Entrypoint
     count: int
     batches: tuple[int, ...] = field(default=(), metadata={"sparse": True})
+    sound: SoundOptions | None = field(default=None, metadata={"sparse": True})
 
 
 def run(context: StepContext) -> Outcome:
@@ -169,10 +173,14 @@ def _batches(params: PipelineReferenceParams, rows: Sequence[object]) -> list[tu
 def _rows(context: StepContext) -> list[object]:
     """The samples as the user yields them, or random rows."""
     params: PipelineReferenceParams = context.params
+    run_args: Mapping[str, Any] = params.run.args
+    free = {
+        n["name"]: n["shape"] for n in run_args.get("plan", {}).get("inputs", ()) if not n["mask"]
+    }
     if params.samples.target != DUMMY_DATA:
-        return samples_of(context, params.samples, params.count)
-    plan: Mapping[str, Any] = params.run.args["plan"]  # type: ignore[assignment]
-    free = {each["name"] for each in plan["inputs"] if not each["mask"]}
+        sound = None if params.sound is None else to_json(params.sound)
+        shape = next(iter(free.values()), ())
+        return samples_of(context, params.samples, params.count, sound=sound, shape=shape)
     own = {each.name: each for part in params.parts for each in part.inputs if each.name in free}
     axes = {each.name: each for part in params.parts for each in part.axes}
     return dummy_rows(tuple(own.values()), tuple(axes.values()), params.count)

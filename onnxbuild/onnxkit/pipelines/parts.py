@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.onnxkit.frameworks import np
-
 if TYPE_CHECKING:
+    import numpy as np
+
     Arrays = Mapping[str, np.ndarray]
     Call = Callable[[str, dict[str, np.ndarray]], Arrays]
     """(component, input -> array) -> output -> array."""
@@ -85,6 +85,8 @@ def _feeds(
 
 
 def _array(part: str, port: Mapping[str, Any], value: Any) -> np.ndarray:
+    import numpy as np
+
     name, dtype = port["name"], "str" if port["dtype"] == "string" else port["dtype"]
     if not isinstance(value, (np.ndarray, np.generic, list, tuple, int, float, bool)):
         raise PartsError(
@@ -113,6 +115,8 @@ def write_values(folder: Path, values: Sequence[object]) -> None:
     Raises:
         PartsError: A sample holds something else.
     """
+    import numpy as np
+
     arrays: dict[str, np.ndarray] = {}
     trees = [_tree(value, arrays) for value in values]
     (folder / VALUES_FILE).write_text(json.dumps(trees) + "\n", encoding="utf-8", newline="\n")
@@ -120,6 +124,8 @@ def write_values(folder: Path, values: Sequence[object]) -> None:
 
 
 def _tree(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    import numpy as np
+
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufcU":
         arrays[str(len(arrays))] = np.asarray(value)
         return {"array": str(len(arrays) - 1)}
@@ -138,6 +144,8 @@ def _tree(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 def read_values(folder: Path) -> list[Any]:
     """Return the samples that `write_values` wrote."""
+    import numpy as np
+
     trees = json.loads((folder / VALUES_FILE).read_text(encoding="utf-8"))
     with np.load(folder / ARRAYS_FILE, allow_pickle=False) as arrays:
         return [_value(tree, arrays) for tree in trees]
