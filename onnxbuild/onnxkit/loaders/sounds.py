@@ -21,7 +21,7 @@ WHISPER: Mapping[str, Any] = {
 """Spectrograms of all of Whisper's models: Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision", 2.2."""
 
 _WHISPER_RANGE = 8.0
-"""In powers of ten: what is fainter than the loudest element by more is as faint as this."""
+"""Range of values below the loudest element, in powers of ten; fainter ones are raised to it."""
 
 _PCM_BYTES = 2
 

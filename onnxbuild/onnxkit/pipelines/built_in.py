@@ -24,7 +24,7 @@ BUILT_IN: Mapping[str, Callable[..., dict[str, np.ndarray]]] = {
     CTC: decoding.ctc,
 }
 DECODING = (GREEDY, SAMPLED)
-"""Those of tokens one after the other."""
+"""Callables that give tokens one after the other."""
 
 TOKENS = "tokens"
 """The output of each of them."""
@@ -35,7 +35,7 @@ _LONGEST = 12
 
 @dataclass(frozen=True, slots=True)
 class SoundOptions:
-    """How a .wav file becomes a row, here and in the package's run.py."""
+    """Settings by which a .wav file becomes a row, here and in the package's run.py."""
 
     form: Literal["samples", "normalized", "whisper"] = option(
         "samples",
