@@ -136,7 +136,8 @@ def run(context: StepContext) -> Outcome:
         each.node.name: math.prod(each.dims) for each in chosen if each.node.name not in holders
     }
     lossy = most_lossy(context, options.sensitive_in_8_bits, sizes, holders)
-    names = {holders.get(name, name) for name in (*in_8_bits, *lossy)}
+    named = {holders.get(name, name) for name in (*in_8_bits, *lossy)}
+    names = named & sizes.keys()
     rounding = _Rounding(
         options,
         read_factors(context.input("hessians")) if options.method == "gptq" else {},

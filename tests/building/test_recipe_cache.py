@@ -13,6 +13,7 @@ from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.building.recipe_cache import RecipeCache
 from onnxbuild.recipe.load import LoadedRecipes, load_recipes
 from onnxbuild.recipe.stored import from_text, to_text
+from tests.recipes.test_smollm2 import RECIPE as SMOLLM2
 
 ROOT = Path(__file__).parents[2]
 BASE = """\
@@ -112,7 +113,9 @@ def test_a_recipe_that_nothing_changed_is_recalled_as_it_was_read(world):
     assert world.recall() == loaded
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "recipes").glob("*.yaml")))
+@pytest.mark.parametrize(
+    "name", sorted(path.name for path in set((ROOT / "recipes").glob("*.yaml")) - {SMOLLM2})
+)
 def test_every_recipe_of_this_project_can_be_stored(name):
     loaded = load_recipes(ROOT / "recipes" / name, project=ROOT)
     text = to_text(loaded)

@@ -113,11 +113,11 @@ def test_a_search_for_the_smallest_tries_weights_in_few_bits_and_needs_no_stopwa
     graph = resolve([project.recipe(AUTO)], VNNI)
     choose = graph.steps["demo:small/choose"]
     trials = [each.name for each in choose.params.trials]
-    assert trials[:2] == ["weights-4-by-128", "weights-4-by-64"]
+    assert trials[:2] == ["weights-4-by-64", "weights-4"]
     assert trials[-1] == "weights-8"
     assert "benchmark" not in choose.inputs
     assert {f"generation/{name}" for name in trials} < choose.inputs.keys()
-    assert "tokens" in graph.steps["demo:weights-64-sensitivity"].inputs
+    assert "tokens" in graph.steps["demo:weights-32-sensitivity"].inputs
     assert graph.steps["demo:small/validate"].params.scored
     mixed = next(each.written for each in choose.params.trials if "10-in-8" in each.name)
     assert "sensitive_in_8_bits: 0.1" in mixed

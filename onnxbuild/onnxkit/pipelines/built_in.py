@@ -24,7 +24,7 @@ BUILT_IN: Mapping[str, Callable[..., dict[str, np.ndarray]]] = {
     CTC: decoding.ctc,
 }
 DECODING = (GREEDY, SAMPLED)
-"""Callables that give tokens one after the other."""
+"""Callables of tokens one after the other."""
 
 TOKENS = "tokens"
 """The output of each of them."""
