@@ -12,7 +12,9 @@ FILES_MAX = 10_000
 _PART_MAX_BYTES = 255
 _SHOWN_CHARACTERS = 100
 
-_PYTHON = frozenset({"load.py", "serve.py", "run.py", "pipeline_code.py", "pipeline_parts.py"})
+_PYTHON = frozenset({
+    "load.py", "serve.py", "run.py", "pipeline_code.py", "pipeline_parts.py", "pipeline_sounds.py",
+})  # fmt: skip
 """Python files that onnxbuild writes. Any other may have the name of a module that a Python started there imports."""
 _PLATFORM = re.compile(r"(linux|macos|windows)-\w+")
 _LIBRARIES_FOLDER = "operators"

@@ -8,6 +8,7 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.fused import fused
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.loaders.sounds import SOUND_SUFFIX
 from onnxbuild.onnxkit.pipelines.built_in import BUILT_IN, DECODING
 from onnxbuild.onnxkit.pipelines.calls import MODEL, ReferencePart, RunPart, RunPipeline
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
@@ -99,15 +100,18 @@ def reference_of_whole(scope: Scope) -> OutputRef:
     """Return PyTorch's run of a pipeline, in the pipeline's scope."""
     recipe = scope.recipe
     options = recipe.section(NAME, pipeline.PipelineOptions)
+    samples = recipe.entrypoints[SAMPLES]
+    has_sounds = any(each.endswith(SOUND_SUFFIX) for each in samples.files)
     step = scope.step(
         shared(recipe, "reference"),
         pipeline_reference.KIND,
         pipeline_reference.PipelineReferenceParams(
             parts=modules_of(components_of(scope)),
             run=recipe.model,
-            samples=recipe.entrypoints[SAMPLES],
+            samples=samples,
             count=options.count,
             batches=options.batches if recipe.model.target in BUILT_IN else (),
+            sound=options.sound if has_sounds else None,
         ),
         section=NAME,
     )

@@ -25,6 +25,7 @@ from onnxbuild.onnxkit.packages.package_run import verdict_on
 from onnxbuild.onnxkit.pipelines.built_in import (
     CTC,
     TOKENS,
+    SoundOptions,
     forced_logits,
     numbers_of_rows,
     own_code,
@@ -109,6 +110,9 @@ class PipelineOptions:
     )
     stride: int = option(
         1, help="of `ctc`: how many elements of a row later the next frame begins", minimum=1
+    )
+    sound: SoundOptions | None = option(
+        None, help="of a built-in `run`: how samples in .wav files become what the model takes"
     )
     tokenizer: tuple[str, ...] = field(
         default=(),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import DUMMY_DATA, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.feed_checks import odd_feeds, odd_kind, odd_values
@@ -28,6 +29,7 @@ from onnxbuild.onnxkit.pipelines.built_in import (
     BUILT_IN,
     CTC,
     TOKENS,
+    SoundOptions,
     batches_of,
     check_row,
     dummy_rows,
@@ -67,6 +69,7 @@ class PipelineReferenceParams:
         samples: A callable that yields samples; of a built-in `run` also files, or DUMMY_DATA.
         count: Number of samples.
         batches: Of a built-in `run`, whose samples are rows: how many are decoded together.
+        sound: How samples in .wav files become rows.
     """
 
     parts: tuple[ReferencePart, ...]
@@ -74,6 +77,7 @@ class PipelineReferenceParams:
     samples: Entrypoint
     count: int
     batches: tuple[int, ...] = field(default=(), metadata={"sparse": True})
+    sound: SoundOptions | None = field(default=None, metadata={"sparse": True})
 
 
 def run(context: StepContext) -> Outcome:
@@ -226,21 +230,23 @@ def _rows(context: StepContext) -> list[object]:
         StepError: A sample is not what `run` takes.
     """
     params: PipelineReferenceParams = context.params
+    run_args: Mapping[str, Any] = params.run.args
     if params.run.target not in BUILT_IN:
         samples = samples_of(context, params.samples, params.count)
         if not any(each.missing for part in params.parts for each in part.inputs):
             for number, sample in enumerate(samples):
                 _refuse_odd_sample(context, sample, number)
         return samples
-    plan: Mapping[str, Any] = params.run.args["plan"]  # type: ignore[assignment]
-    free = {each["name"] for each in plan["inputs"] if not each["mask"]}
+    free = {each["name"]: each["shape"] for each in run_args["plan"]["inputs"] if not each["mask"]}
     inputs = {
         each.name: each for part in params.parts for each in part.inputs if each.name in free
     }
     axes = {each.name: each for part in params.parts for each in part.axes}
     if params.samples.target == DUMMY_DATA:
         return dummy_rows(tuple(inputs.values()), tuple(axes.values()), params.count)
-    rows = samples_of(context, params.samples, params.count)
+    sound = None if params.sound is None else to_json(params.sound)
+    shape = next(iter(free.values()), ())
+    rows = samples_of(context, params.samples, params.count, sound=sound, shape=shape)
     for number, row in enumerate(rows):
         where = f"{place_of(context, params.samples)} (sample {number})"
         check_row(row, tuple(inputs.values()), tuple(axes.values()), where)

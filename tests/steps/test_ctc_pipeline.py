@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import wave
 from itertools import groupby
 
 import numpy as np
@@ -139,7 +140,19 @@ def test_the_package_gives_the_tokens_with_numpy_and_onnx_runtime_alone(made, tm
     is_named = (package / "tokenizer/vocab.json").is_file()
     names = [" " if each == 0 else chr(64 + each) for each in ids]
     assert said == ("".join(names) if is_named else " ".join(map(str, ids))) + "\n"
-    assert json.loads((package / "pipeline.json").read_text())["run"]["callable"] == "ctc"
+    about = json.loads((package / "pipeline.json").read_text())
+    assert about["run"]["callable"] == "ctc"
+    assert about.get("sound") == ({"form": "normalized", "rate": 2000} if is_named else None)
+    if is_named:
+        samples = (row["input_values"] / 8 * 2**15).astype("<i2")
+        with wave.open(str(tmp_path / "row.wav"), "wb") as file:
+            file.setparams((1, 2, 2000, 0, "NONE", ""))
+            file.writeframes(samples.tobytes())
+        command[-1] = tmp_path / "row.wav"
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        normalized = ((samples - samples.mean()) / samples.std()).astype(np.float32)
+        ids = tokens_of_transformers(normalized)
+        assert said == "".join(" " if each == 0 else chr(64 + each) for each in ids) + "\n"
 
 
 class Acoustic:

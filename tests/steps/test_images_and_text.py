@@ -87,3 +87,24 @@ def test_texts_with_no_image_one_and_two_go_on_as_by_generate(tmp_path, monkeypa
     for name in ("vision", "embedder", "decoder"):
         assert made.run(f"llava@{name}:fp32/validate").findings == ()
     assert made.run("llava@decoder:connections").findings == ()
+
+
+@pytest.mark.slow
+def test_the_language_model_alone_is_a_folder_that_gives_the_same_logits(tmp_path):
+    import torch
+    import transformers
+
+    page = (Path(__file__).parents[2] / "docs/generation.md").read_text("utf-8")
+    (code,) = (each for each in page.split("```") if "AutoModelForImageTextToText" in each)
+    whole = llava.whole()
+    whole.save_pretrained(tmp_path / "weights/llava")
+    names = {
+        name: getattr(transformers, name)
+        for name in ("AutoModelForImageTextToText", "AutoModelForCausalLM")
+    }
+    exec(code.removeprefix("python\n").replace("weights/", f"{tmp_path}/weights/"), names)
+    decoder = names["AutoModelForCausalLM"].from_pretrained(tmp_path / "weights/llava-text").eval()
+    ids = torch.arange(3, 12)[None]
+    with torch.no_grad():
+        assert torch.allclose(decoder(ids).logits, whole(input_ids=ids).logits, atol=1e-5)
+    assert type(decoder).__name__ == "LlamaForCausalLM"

@@ -60,6 +60,7 @@ from onnxbuild.onnxkit.data.prompts import TOKENIZER_FILE
 from onnxbuild.onnxkit.data.recorded_calls import CALLS, OPTIONAL_CALLS
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE
 from onnxbuild.onnxkit.data.reference_files import POINTS_FILE, read_points, read_reference
+from onnxbuild.onnxkit.loaders import sounds
 from onnxbuild.onnxkit.model.model_files import hand_on
 from onnxbuild.onnxkit.packages.contents import hand_files_on, write_rendered, write_text
 from onnxbuild.onnxkit.packages.golden import GOLDEN
@@ -75,6 +76,7 @@ from onnxbuild.onnxkit.pipelines.built_in import (
     CTC,
     GREEDY,
     SAMPLED,
+    SoundOptions,
     ctc_plan,
     greedy_plan,
 )
@@ -85,6 +87,7 @@ from onnxbuild.onnxkit.pipelines.layout import (
     PARTS_FILE,
     PIPELINE_FILE,
     RUN_FILE,
+    SOUNDS_FILE,
     write_first_calls,
 )
 from onnxbuild.onnxkit.reports import write_report
@@ -135,6 +138,7 @@ class PackagePipelineParams:
         args: Its keyword arguments.
         tolerances: Of the pipeline's outputs; None where they need not be PyTorch's.
         tokenizer: Files by which run.py shows tokens as text.
+        sound: How run.py takes .wav files.
     """
 
     name: str
@@ -144,6 +148,7 @@ class PackagePipelineParams:
     args: dict[str, Any]
     tolerances: VariantTolerances | None
     tokenizer: Entrypoint | None = field(default=None, metadata={"sparse": True})
+    sound: SoundOptions | None = field(default=None, metadata={"sparse": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +184,7 @@ def package(context: StepContext) -> Outcome:
         "variant": params.variant,
         "components": components,
         "run": {"callable": params.callable if code else None, "args": params.args},
+        **({} if params.sound is None else {"sound": to_json(params.sound)}),
         "tolerances": to_json(params.tolerances),
         "validation": {
             name.partition("/")[2]: json.loads((context.input(name) / REPORT_FILE).read_text())
@@ -190,6 +196,8 @@ def package(context: StepContext) -> Outcome:
     if code:
         write_text(folder / CODE_FILE, code)
     write_text(folder / PARTS_FILE, Path(shipped.__file__).read_text("utf-8"))
+    if params.sound is not None:
+        write_text(folder / SOUNDS_FILE, Path(sounds.__file__).read_text("utf-8"))
     write_rendered(
         folder,
         "onnxbuild.onnxkit.pipelines",
@@ -199,6 +207,8 @@ def package(context: StepContext) -> Outcome:
         callable=params.callable if code else "",
         sample=SAMPLE,
         rows="plan" in params.args,
+        decodes="tokens" in params.args,
+        sounds=params.sound is not None,
     )
     if params.tokenizer is not None:
         (folder / TOKENIZER_FOLDER).mkdir()
@@ -600,6 +610,7 @@ def _delivered(
             args=dict(recipe.model.args),
             tolerances=tolerances_of(recipe, variant) if judged_by == "outputs" else None,
             tokenizer=recipe.entrypoints.get(_TOKENIZER),
+            sound=recipe.section(NAME, pipeline.PipelineOptions).sound,
         ),
         {
             **{f"bundle/{part}": each.bundle for part, each in bundles.items()},
@@ -803,7 +814,7 @@ FEATURE: PackageFormat = PackageFormat(
                     SAMPLES,
                     (
                         "a callable that yields what `run` takes as `sample`. Of a built-in `run`: one that yields what goes into the encoder "
-                        "for one row, an array or a mapping of them; .npy files; or `dummy` for random ones"
+                        "for one row, an array or a mapping of them; .npy or .wav files; or `dummy` for random ones"
                     ),
                 ),
                 "metric": (

@@ -23,7 +23,12 @@ from onnxbuild.onnxkit.huggingface.folder import (
     is_model_folder,
     read_folder,
 )
-from onnxbuild.onnxkit.huggingface.inputs import check_zero_padding, folder_outline, frames_of
+from onnxbuild.onnxkit.huggingface.inputs import (
+    check_zero_padding,
+    folder_outline,
+    frames_of,
+    sound_of,
+)
 from onnxbuild.onnxkit.huggingface.tasks import (
     CTC,
     GENERATION,
@@ -138,6 +143,8 @@ def _components(
         tokenizer = _named(path, folder, written, ("vocab.json",))
     if tokenizer:
         found["pipeline"]["tokenizer"] = tokenizer
+    if sound := sound_of(folder):
+        found["pipeline"]["sound"] = sound
     return found
 
 

@@ -11,6 +11,7 @@ from onnxbuild.onnxkit.huggingface.encoder_decoders import ENCODER, encoder_outl
 from onnxbuild.onnxkit.huggingface.encoder_decoders import decoder_outline as part_outline
 from onnxbuild.onnxkit.huggingface.folder import ModelFolder
 from onnxbuild.onnxkit.huggingface.tasks import GENERATION, Purpose, takes_waveform
+from onnxbuild.onnxkit.loaders.sounds import WHISPER
 from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
 from onnxbuild.onnxkit.sources.parts import BATCH, mapping_in
 
@@ -28,6 +29,9 @@ _OFFSET_POSITIONS = frozenset({
     "data2vec-text", "mpnet", "ibert", "xmod", "esm", "layoutlmv3", "lilt", "luke", "markuplm",
 })  # fmt: skip
 """Types of models that number positions from the padding's id + 1 on."""
+
+_WHISPER_RATE = 16_000
+"""Samples a second of all of Whisper's models: what transformers takes where the files say nothing."""
 
 Sizes = Mapping[str, Mapping[str, int]]
 
@@ -244,6 +248,23 @@ def _audio(folder: ModelFolder, purpose: Purpose) -> SourceOutline:
         f"nothing is known of the inputs of a model of sounds with model_type {kind}",
         "write `dummy_inputs`, or load the model by `model: {entrypoint: ...}`",
     )
+
+
+def sound_of(folder: ModelFolder) -> dict[str, Any]:
+    """Return `sound` of a pipeline: how a .wav file becomes what a model of sounds takes; empty where its files don't say it."""
+    config, processor = folder.config, folder.processor
+    rate = processor.get("sampling_rate", _WHISPER_RATE)
+    if type(rate) is not int or rate < 1:
+        return {}
+    if takes_waveform(config):
+        form = "normalized" if processor.get("do_normalize", True) else "samples"
+        return {"form": form, "rate": rate} if processor else {}
+    own = [
+        processor.get(key, WHISPER[same])
+        for key, same in (("n_fft", "n_fft"), ("hop_length", "hop"))
+    ]
+    is_known = config.get("model_type") == "whisper" and own == [WHISPER["n_fft"], WHISPER["hop"]]
+    return {"form": "whisper", "rate": rate} if is_known else {}
 
 
 def frames_of(config: Mapping[str, Any]) -> tuple[int, int]:

@@ -139,6 +139,11 @@ _LATER = (
     "cache as `state` (docs/generation.md)"
 )
 
+_OF_IMAGES_AND_TEXT = (
+    "build its tower, its table of tokens and its decoder as `components`, each by a callable; or save its language model "
+    "as a folder of its own, for `init` (both: docs/generation.md#images-and-text)"
+)
+
 TOLERANCES: Mapping[Modality, Mapping[str, Mapping[str, float]]] = {
     "text": {"fp32": {"atol": 1e-4, "rtol": 1e-4}, "fp16": {"atol": 5e-2, "rtol": 1e-2}},
     "image": {"fp32": {"atol": 2e-4, "rtol": 1e-4}, "fp16": {"atol": 0.1, "rtol": 1e-2}},
@@ -190,7 +195,7 @@ def purpose_of(config: Mapping[str, Any], asked: str) -> Purpose:
     task = _asked(asked, config, architecture) if asked else _said(config, architecture, modality)
     modality = task.modality or modality
     if modality == "text" and config.get("is_encoder_decoder") and task.name not in WRITERS:
-        raise _later(f"{architecture or 'the model'} has an encoder and a decoder", asked)
+        raise _later(f"{architecture or 'the model'} has an encoder and a decoder", asked, config)
     fits = _of_architecture(architecture, modality, config) is task
     head = next(each for each in task.heads if architecture.endswith(each) or not fits)
     return Purpose(
@@ -230,11 +235,11 @@ def _architecture(config: Mapping[str, Any]) -> str:
 
 def _asked(asked: str, config: Mapping[str, Any], architecture: str) -> Task:
     if asked in _LATER_TASKS:
-        raise _later(f"task is '{asked}'", asked)
+        raise _later(f"task is '{asked}'", asked, config)
     modality = modality_of(config)
     name = ALIASES.get(asked, asked)
     if name in (CTC, GENERATION) and _is_later(architecture, modality, config):
-        raise _later(f"{architecture} writes its text by a decoder", asked)
+        raise _later(f"{architecture} writes its text by a decoder", asked, config)
     if name == WRITERS[1] and architecture.endswith("ForCTC"):
         name = CTC
     task = TASKS.get(name)
@@ -258,7 +263,7 @@ def _asked(asked: str, config: Mapping[str, Any], architecture: str) -> Task:
 def _said(config: Mapping[str, Any], architecture: str, modality: Modality | None) -> Task:
     """The task that the config itself says."""
     if _is_later(architecture, modality, config):
-        raise _later(f"{architecture} generates text", "")
+        raise _later(f"{architecture} generates text", "", config)
     own = _of_architecture(architecture, modality, config)
     if own is not None and (own.name != "feature-extraction" or modality is not None):
         return own
@@ -307,10 +312,11 @@ def _is_later(architecture: str, modality: Modality | None, config: Mapping[str,
     )
 
 
-def _later(what: str, asked: str) -> SourceError:
+def _later(what: str, asked: str, config: Mapping[str, Any]) -> SourceError:
+    is_of_images_and_text = {"text_config", "vision_config"} <= config.keys()
     key = ("model", "task") if asked else ()
     return SourceError(
         f"{what}: it is more than one graph, and no decoder with an encoder of text or sounds",
-        _LATER,
+        _OF_IMAGES_AND_TEXT if is_of_images_and_text else _LATER,
         *key,
     )

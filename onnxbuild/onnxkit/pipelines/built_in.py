@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
+from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, ConnectedInput, DummyInput, Entrypoint
 from onnxbuild.onnxkit.data.feeds import check_feeds, dummy_array
 from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
@@ -31,6 +32,17 @@ TOKENS = "tokens"
 
 _LONGEST = 12
 """Greatest size of a random row along an axis, in multiples of the least one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoundOptions:
+    """Settings by which a .wav file becomes a row, here and in the package's run.py."""
+
+    form: Literal["samples", "normalized", "whisper"] = option(
+        "samples",
+        help="`samples` from -1 to 1; `normalized`, those with mean 0 and variance 1; or `whisper`, the spectrogram of its models",
+    )
+    rate: int = option(16_000, help="samples a second", minimum=1)
 
 
 def own_code(run: Entrypoint) -> tuple[Entrypoint, ...]:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.entrypoint import FILE_DATA, Entrypoint
@@ -19,6 +20,7 @@ from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.data.user_code import an, call_entrypoint, iterate_user, own_copy
 from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.loaders.decoding import DecodingError
+from onnxbuild.onnxkit.loaders.sounds import SOUND_SUFFIX, row_of
 from onnxbuild.onnxkit.pipelines.built_in import BUILT_IN
 from onnxbuild.onnxkit.pipelines.parts import PartsError, PipelineParts
 from onnxbuild.onnxkit.providers.open_on_target import open_on
@@ -159,15 +161,30 @@ def place_of(context: StepContext, entrypoint: Entrypoint) -> str:
     return f"{file}:{code.co_firstlineno}" if code is not None else context.where
 
 
-def samples_of(context: StepContext, samples: Entrypoint, count: int) -> list[object]:
+def samples_of(
+    context: StepContext,
+    samples: Entrypoint,
+    count: int,
+    *,
+    sound: Mapping[str, Any] | None = None,
+    shape: Sequence[int | str] = (),
+) -> list[object]:
     """Return the first samples that the user's callable yields, or the arrays of the first files.
+
+    Args:
+        sound, shape: As `row_of` takes them, for .wav files.
 
     Raises:
         StepError: It yields none, or raises.
     """
     if samples.target == FILE_DATA:
         files = itertools.islice(context.files(samples), count)
-        return [array_of_file(path, label, context.where) for label, path in files]
+        return [
+            _row_of_sound(path, label, context.where, sound, shape)
+            if label.endswith(SOUND_SUFFIX)
+            else array_of_file(path, label, context.where)
+            for label, path in files
+        ]
     found = list(itertools.islice(iterate_user(context, samples), count))
     if not found:
         raise StepError(
@@ -176,6 +193,25 @@ def samples_of(context: StepContext, samples: Entrypoint, count: int) -> list[ob
             fix="yield at least one",
         )
     return found
+
+
+def _row_of_sound(
+    path: Path,
+    label: str,
+    where: str,
+    sound: Mapping[str, Any] | None,
+    shape: Sequence[int | str],
+) -> np.ndarray:
+    if sound is None:
+        raise StepError(
+            f"'{label}' is a sound, and the recipe does not say how the model takes sounds",
+            where=where,
+            fix="add `sound: {form: samples}` to `pipeline`; the form may be normalized or whisper, too",
+        )
+    try:
+        return row_of(path, sound, shape)
+    except ValueError as error:
+        raise StepError(f"'{label}' can't be read: {error}", where=where) from error
 
 
 def recorded(

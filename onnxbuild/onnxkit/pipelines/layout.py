@@ -14,6 +14,7 @@ ABOUT_FILE = "about.json"
 """File of a reference with `calls_until`, the number of calls after each sample."""
 
 PIPELINE_FILE, RUN_FILE, PARTS_FILE = "pipeline.json", "run.py", "pipeline_parts.py"
+SOUNDS_FILE = "pipeline_sounds.py"
 
 
 def call_name(number: int) -> str:
@@ -31,8 +32,15 @@ def calls_in_order(reference: Path, parts: Sequence[str]) -> Iterator[tuple[str,
         heads[name] = next(streams[name], None)
 
 
+_FIRST_CALLS_BYTES = 1 << 25
+
+
 def write_first_calls(reference: Path, folder: Path, parts: Sequence[str]) -> None:
-    """Write the calls of the first sample, as the reference has them: a folder for each component that it calls."""
+    """Write the calls of the first sample, as the reference has them: a folder for each component that it calls.
+
+    Of large calls, such as those with the keys that an encoder made of a sound, fewer are written: 32 MB of a component, or one.
+    """
+    written: dict[str, int] = {}
     about = json.loads((reference / ABOUT_FILE).read_text("utf-8"))
     writers: dict[str, ReferenceWriter] = {}
     for number, (name, point) in enumerate(calls_in_order(reference, parts)):
@@ -41,6 +49,10 @@ def write_first_calls(reference: Path, folder: Path, parts: Sequence[str]) -> No
         if name not in writers:
             (folder / name).mkdir(parents=True)
             writers[name] = ReferenceWriter(folder / name)
-        writers[name].add(point)
+        if written.setdefault(name, 0) < _FIRST_CALLS_BYTES:
+            writers[name].add(point)
+            written[name] += sum(
+                each.nbytes for each in (*point.feeds.values(), *point.outputs.values())
+            )
     for writer in writers.values():
         writer.finish()

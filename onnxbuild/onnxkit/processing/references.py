@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from onnxbuild.onnxkit.frameworks import np
-from onnxbuild.onnxkit.processing.audio import log_mel
+from onnxbuild.onnxkit.loaders.sounds import log_mel
 from onnxbuild.onnxkit.processing.options import (
     CastOptions,
     CenterCropOptions,

@@ -77,7 +77,7 @@ def _source_of(path: Path) -> str:
 
 
 _FORM = "FILE.py:CALLABLE or package.module:CALLABLE"
-_DATA_SUFFIXES = (".npy", ".npz", "/", "*")
+_DATA_SUFFIXES = (".npy", ".npz", ".wav", "/", "*")
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 

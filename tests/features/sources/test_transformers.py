@@ -280,6 +280,10 @@ def test_a_mistake_is_reported_with_its_line_and_the_fix(load, tmp_path, text, w
         (BERT | {"architectures": ["BartForConditionalGeneration"]}, "model.safetensors",
          "BartForConditionalGeneration generates text: it is more than one graph",
          "docs/generation.md"),
+        ({"architectures": ["LlavaForConditionalGeneration"], "model_type": "llava", "text_config": {},
+          "vision_config": {}}, "model.safetensors",
+         "LlavaForConditionalGeneration generates text: it is more than one graph",
+         "save its language model as a folder of its own, for `init`"),
     ],
 )  # fmt: skip
 def test_a_folder_that_can_not_be_taken_is_refused_in_one_sentence(

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.processing.audio import mel_bands
+from onnxbuild.onnxkit.loaders.sounds import mel_bands
 from onnxbuild.onnxkit.processing.options import LogMelOptions
 from onnxbuild.onnxkit.processing.references import resample
 
