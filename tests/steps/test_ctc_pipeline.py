@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from onnx import load, numpy_helper
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.array_files import read_arrays
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.loaders import decoding
@@ -153,6 +154,25 @@ def test_the_package_gives_the_tokens_with_numpy_and_onnx_runtime_alone(made, tm
         normalized = ((samples - samples.mean()) / samples.std()).astype(np.float32)
         ids = tokens_of_transformers(normalized)
         assert said == "".join(" " if each == 0 else chr(64 + each) for each in ids) + "\n"
+
+
+@pytest.mark.parametrize("sound", ["", ", sound: {form: samples, rate: 2000}"])
+def test_samples_are_wav_files_where_the_recipe_says_how_they_are_read(
+    tmp_path, monkeypatch, sound
+):
+    monkeypatch.chdir(tmp_path)
+    samples = np.random.default_rng(0).integers(-9000, 9000, 400).astype("<i2")
+    with wave.open("row.wav", "wb") as file:
+        file.setparams((1, 2, 2000, 0, "NONE", ""))
+        file.writeframes(samples.tobytes())
+    made = steps_of(tmp_path, "without", f"10, samples: '*.wav', count: 1, batches: [1]{sound}")
+    if not sound:
+        with pytest.raises(StepError, match=r"'row\.wav' is a sound") as error:
+            made.output("demo@pipeline:reference", "reference")
+        assert "add `sound: {form: samples}` to `pipeline`" in error.value.fix
+        return
+    ((row,),) = read_values(made.output("demo@pipeline:reference", "reference"))
+    assert np.array_equal(row, samples / np.float32(32768))
 
 
 class Acoustic:
