@@ -94,6 +94,11 @@ class PipelineOptions:
     begin_suppress_tokens: tuple[int, ...] = option(
         (), help="of `greedy` and `sample`: ids that do not follow first", minimum=0
     )
+    image_token: int | None = option(
+        None,
+        help="of `greedy` and `sample` with images: id in whose places in a row's ids features of images are",
+        minimum=0,
+    )
     temperature: float = option(
         1.0, help="of `sample`: divides the logits before a token is drawn", minimum=0
     )

@@ -211,7 +211,9 @@ def _batches(context: StepContext, rows: Sequence[object]) -> list[tuple[int, ..
     """
     params: PipelineReferenceParams = context.params
     plan: Mapping[str, Any] = params.run.args["plan"]  # type: ignore[assignment]
-    padded = any(each["mask"] for each in plan["inputs"])
+    padded = any(each["mask"] for each in plan["inputs"]) or (
+        "embedder" in plan and bool(plan["decoder"]["masks"])
+    )
     if found := batches_of(rows, params.batches, padded=padded):
         return found
     sizes = " or ".join(map(str, params.batches))
@@ -237,19 +239,21 @@ def _rows(context: StepContext) -> list[object]:
             for number, sample in enumerate(samples):
                 _refuse_odd_sample(context, sample, number)
         return samples
-    free = {each["name"]: each["shape"] for each in run_args["plan"]["inputs"] if not each["mask"]}
+    plan = run_args["plan"]
+    free = {each["name"]: each["shape"] for each in plan["inputs"] if not each["mask"]}
     inputs = {
         each.name: each for part in params.parts for each in part.inputs if each.name in free
     }
-    axes = {each.name: each for part in params.parts for each in part.axes}
+    widest = sorted((each for part in params.parts for each in part.axes), key=lambda x: -x.min)
+    axes = {each.name: each for each in widest}  # of a text without images, too
     if params.samples.target == DUMMY_DATA:
-        return dummy_rows(tuple(inputs.values()), tuple(axes.values()), params.count)
+        return dummy_rows(tuple(inputs.values()), tuple(axes.values()), params.count, plan)
     sound = None if params.sound is None else to_json(params.sound)
     shape = next(iter(free.values()), ())
     rows = samples_of(context, params.samples, params.count, sound=sound, shape=shape)
     for number, row in enumerate(rows):
         where = f"{place_of(context, params.samples)} (sample {number})"
-        check_row(row, tuple(inputs.values()), tuple(axes.values()), where)
+        check_row(row, tuple(inputs.values()), tuple(axes.values()), plan, where)
     return rows
 
 
@@ -288,6 +292,7 @@ def _check_ids(context: StepContext, parts: PipelineParts, row: object) -> None:
 
     keys = ("suppress_tokens", "begin_suppress_tokens")
     named = {key: args.get(key, ()) for key in keys}
+    start = args.get("start", ())
     if params.run.target == CTC:
         feeds = decoding.stacked([row], plan["inputs"])
         with _of_row(context, 0):
@@ -295,12 +300,12 @@ def _check_ids(context: StepContext, parts: PipelineParts, row: object) -> None:
         named["blank"] = (args["blank"],)
     else:
         try:
-            vocabulary = vocabulary_after(args["start"])
+            vocabulary = vocabulary_after(start)
         except StepError:  # by a `start` that is no token, or by anything else
-            vocabulary = vocabulary_after([0] * len(args["start"]))
-            if max(args["start"]) < vocabulary:
+            vocabulary = vocabulary_after([0] * len(start))
+            if max(start) < vocabulary:
                 raise
-            named["start"] = args["start"]
+            named["start"] = start
     for key, ids in named.items():
         if beyond := [each for each in ids if each >= vocabulary]:
             raise StepError(
@@ -329,13 +334,13 @@ def _tokens(
         run = PipelineRun(context, params.run)
         alone = (run.outputs_of(parts, [each], n) for n, each in enumerate(rows))
         return [each[TOKENS][0].tolist() for each in alone]
-    plan, start, count = (rules.pop(each) for each in ("plan", "start", "tokens"))
+    plan, count, start = rules.pop("plan"), rules.pop("tokens"), rules.pop("start", ())
     wholes = (getattr(each, WHOLE, None) for each in modules.values())
     whole = next((each for each in wholes if can_generate(each)), None)
 
     def tokens_of(row: object) -> list[int]:
         if whole is not None:
-            feeds = decoding.stacked([row], plan["inputs"])
+            feeds = _feeds_of_whole(row, plan)
             return generated(whole, feeds, count, context.where, start=start, rules=rules)
         return recomputed(
             lambda text: next(decoding.logits(parts, [row], plan=plan, start=text, count=1)),
@@ -344,6 +349,12 @@ def _tokens(
             rules,
         )
 
+    if "embedder" in plan and whole is None:
+        raise StepError(
+            "no component holds a whole model of transformers', whose `generate` says the tokens after images",
+            where=context.where,
+            fix="write `model: {transformers: FOLDER}`, or a callable `run(parts, sample)`",
+        )
     found = []
     for number, row in enumerate(counted(rows, "rows")):
         with _of_row(context, number):
@@ -351,16 +362,30 @@ def _tokens(
     return found
 
 
+def _feeds_of_whole(row: Any, plan: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Return the arguments of `generate` for a row; without images there is none for them."""
+    feeds = decoding.stacked([row], plan["inputs"])
+    if "embedder" not in plan:
+        return feeds
+    ids = feeds[plan["decoder"]["ids"]]
+    return {
+        **{n: each for n, each in feeds.items() if each.size},
+        "attention_mask": np.ones_like(ids),
+    }
+
+
 @contextlib.contextmanager
 def _of_row(context: StepContext, number: int) -> Iterator[None]:
     """Name the row, and where it is from, in the error of a model that fails on it."""
     params: PipelineReferenceParams = context.params
+    is_dummy = params.samples.target == DUMMY_DATA
+    place = context.where if is_dummy else place_of(context, params.samples)
     try:
         yield
+    except decoding.DecodingError as error:
+        raise StepError(f"sample {number}: {error}", where=place, fix=error.fix) from error
     except StepError as error:
         what = f"sample {number}: {error.what}"
-        is_dummy = params.samples.target == DUMMY_DATA
-        place = context.where if is_dummy else place_of(context, params.samples)
         where = place if error.where == context.where else error.where
         raise StepError(what, where=where, fix=error.fix) from error
 
@@ -388,7 +413,7 @@ def _portable_code(context: StepContext, entrypoint: Entrypoint) -> tuple[bytes,
 
 KIND = StepKind(
     name="pipeline-reference",
-    version=4,
+    version=5,
     params=PipelineReferenceParams,
     inputs=(),
     outputs={"reference": "reference"},

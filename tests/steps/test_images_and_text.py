@@ -1,12 +1,16 @@
 """A model of images and text as three components: the tokens of `generate` with no image, one and two."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.pipelines.parts import read_values
 from tests.fakes.graph_steps import GraphSteps
 from tests.steps import llava
 
@@ -108,3 +112,91 @@ def test_the_language_model_alone_is_a_folder_that_gives_the_same_logits(tmp_pat
     with torch.no_grad():
         assert torch.allclose(decoder(ids).logits, whole(input_ids=ids).logits, atol=1e-5)
     assert type(decoder).__name__ == "LlamaForCausalLM"
+
+
+FOLDER = """\
+version: 1
+name: llava
+model: {transformers: weights}
+export: {exporter: torchscript}
+quantization: {fp32: none, int8: dynamic}
+pipeline: {max_kl: 10}
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The steps of a folder."""
+    folder = tmp_path_factory.mktemp("llava")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        llava.whole().save_pretrained(folder / "weights")
+        (folder / "llava.yaml").write_text(FOLDER)
+        (folder / "steps").mkdir()
+        yield GraphSteps(folder / "llava.yaml", folder / "steps")
+
+
+@pytest.mark.slow
+def test_a_folder_gives_the_tokens_of_generate_alone_and_padded_in_a_batch(built):
+    gate = "llava@pipeline:fp32/validate"
+    assert built.run(gate).findings == ()
+    reference = built.inputs(gate)["reference"]
+    samples = read_values(reference)
+    assert [len(each) for each in samples] == [1] * 8 + [2] * 4
+    rows = [row for (row,) in samples[:8]]
+    assert [len(each["pixel_values"]) for each in rows] == [0, 1, 2, 0, 1, 2, 0, 1]
+    tokens = [each.outputs["tokens"] for each in read_reference(reference)]
+    alone = np.concatenate(tokens[:8])
+    assert np.array_equal(alone, np.concatenate(tokens[8:]))
+    assert alone.tolist() == generated(
+        [{"ids": each["input_ids"], "pixels": each["pixel_values"]} for each in rows]
+    )
+    for name in ("vision", "embedder", "decoder"):
+        assert built.run(f"llava@{name}:fp32/validate").findings == ()
+    for name in ("embedder", "decoder"):
+        assert built.run(f"llava@{name}:connections").findings == ()
+
+
+@pytest.mark.slow
+def test_a_sample_with_other_image_tokens_than_its_images_are_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    llava.whole().save_pretrained(tmp_path / "weights")
+    (tmp_path / "rows.py").write_text(
+        "import numpy as np\n"
+        "def rows():\n"
+        "    pixels = np.zeros((1, 3, 8, 8), np.float32)\n"
+        "    yield {'input_ids': np.array([5] + [63] * 4 + [6]), 'pixel_values': pixels}\n"
+        "    yield {'input_ids': np.array([5] + [63] * 3 + [6]), 'pixel_values': pixels}\n"
+    )
+    text = FOLDER.replace("max_kl: 10", "samples: rows.py:rows, count: 2")
+    (tmp_path / "llava.yaml").write_text(text)
+    (tmp_path / "steps").mkdir()
+    made = GraphSteps(tmp_path / "llava.yaml", tmp_path / "steps")
+    with pytest.raises(StepError) as caught:
+        made.run("llava@pipeline:reference")
+    assert caught.value.what == (
+        "sample 1: the rows have 3 image tokens, of id 63, and their images give 4 features"
+    )
+    assert caught.value.fix == "let a row have 4 times the id 63 for each of its images"
+
+
+@pytest.mark.slow
+def test_few_bits_of_a_folder_are_judged_by_their_distributions(built):
+    outcome = built.run("llava@pipeline:int8/validate")
+    assert outcome.findings == ()
+    assert outcome.metrics["kl"] > 0
+    assert outcome.metrics["compared"] == (8 + 8) * 24
+
+
+@pytest.mark.slow
+def test_the_package_runs_on_a_row_of_ids_and_images(built, tmp_path):
+    package = built.output("llava@pipeline:fp32/package", "bundle")
+    assert built.run("llava@pipeline:fp32/run").findings == ()
+    (row,) = read_values(built.inputs("llava@pipeline:fp32/validate")["reference"])[1]
+    np.savez(tmp_path / "row.npz", **row)
+    shown = subprocess.run(
+        [sys.executable, package / "run.py", tmp_path / "row.npz"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    expected = generated([{"ids": row["input_ids"], "pixels": row["pixel_values"]}])[0]
+    assert shown.stdout.split() == [str(each) for each in expected]

@@ -95,12 +95,13 @@ from onnxbuild.steps import pipeline, pipeline_latency, pipeline_reference
 
 _TOKENIZER_KEY = "tokenizer"
 _TOKENIZER = f"{NAME}.{_TOKENIZER_KEY}"
+_OF_IMAGES = "image_token"
 _KEYS_OF = {
-    GREEDY: ("start", "tokens", "suppress_tokens", "begin_suppress_tokens"),
+    GREEDY: ("start", "tokens", "suppress_tokens", "begin_suppress_tokens", _OF_IMAGES),
     CTC: ("blank", "receptive_field", "stride"),
 }
 _KEYS_OF |= {SAMPLED: (*_KEYS_OF[GREEDY], "temperature", "top_p", "seed")}
-"""Built-in callable -> options that are its arguments."""
+"""Built-in callable -> options that are its arguments, or in its plan."""
 
 _OF_ANY = (_TOKENIZER_KEY, "batches", "max_kl")
 """Options of all built-in callables that are no argument."""
@@ -282,8 +283,8 @@ def _recipe(components: Sequence[Recipe]) -> Recipe | None:
     at, run = first.lines[NAME], first.entrypoints[RUN]
     if run.target in BUILT_IN:
         given = {name: to_json(getattr(options, name)) for name in _KEYS_OF[run.target]}
-        args = {name: each for name, each in given.items() if each != []}
-        run = replace(run, args={"plan": _plan(components, run.target), **args})
+        args = {k: v for k, v in given.items() if v != [] and k != _OF_IMAGES}
+        run = replace(run, args={"plan": _plan(components, run.target, options), **args})
     return replace(
         first,
         name=str(RecipeName.parse(first.name).sibling(NAME)),
@@ -312,13 +313,16 @@ def _recipe(components: Sequence[Recipe]) -> Recipe | None:
     )
 
 
-def _plan(components: Sequence[Recipe], target: str) -> dict[str, Any]:
+def _plan(
+    components: Sequence[Recipe], target: str, options: pipeline.PipelineOptions
+) -> dict[str, Any]:
     """Return how a built-in callable runs the components; raises RolesError."""
     inputs = {each.component: each.inputs for each in components}
     outputs = {each.component: each.outputs[0] for each in components if each.outputs}
     if target == CTC:
         return ctc_plan(inputs, outputs)
-    return greedy_plan(inputs, {each.component: each.connections for each in components}, outputs)
+    connections = {each.component: each.connections for each in components}
+    return greedy_plan(inputs, connections, outputs, options.image_token)
 
 
 def _built_in_faults(
@@ -339,13 +343,13 @@ def _built_in_faults(
         yield from _surplus_faults(first, run.target)
         return
     try:
-        plan = _plan(components, run.target)
+        plan = _plan(components, run.target, options)
     except RolesError as error:
         what = f"{NAME} can't run these components by `{run.target}`: {error}"
         yield Fault(what, place, "declare it so, or write a callable `run(parts, sample)`")
         return
     yield from _surplus_faults(first, run.target)
-    yield from _value_faults(first, options, run.target)
+    yield from _value_faults(first, options, run.target, plan)
     yield from _batch_faults(components, options, plan)
     past = plan["decoder"]["past"] if run.target != CTC else None
     place = first.lines.get(f"{NAME}.tokens", at)
@@ -372,11 +376,14 @@ def _surplus_faults(first: Recipe, target: str) -> Iterator[Fault]:
 
 
 def _value_faults(
-    first: Recipe, options: pipeline.PipelineOptions, target: str
+    first: Recipe, options: pipeline.PipelineOptions, target: str, plan: Mapping[str, Any]
 ) -> Iterator[Fault]:
     """Yield values by which a built-in `run` can't be what its name says."""
     at = first.lines[NAME]
-    if target != CTC and not options.start:
+    if options.start and "embedder" in plan:
+        what = f"{NAME} has a start, and the decoder goes on from each row's '{plan['decoder']['ids']}'"
+        yield Fault(what, first.lines[f"{NAME}.start"], "remove `start`")
+    if target != CTC and not options.start and "embedder" not in plan:
         what = f"{NAME} has no start; it is what the decoder begins with"
         yield Fault(what, at, "add `start: [0]` with the model's decoder_start_token_id")
     for key in ("temperature", "top_p") if target == SAMPLED else ():

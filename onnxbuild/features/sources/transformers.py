@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.draft import Draft
+from onnxbuild.core.errors import listed
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import FRONTEND
 from onnxbuild.core.source_error import SourceError
 from onnxbuild.expansion.feature import SourceFormat
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts, source_facts
 from onnxbuild.onnxkit.data.prompts import TOKENIZER_FILE, TOKENIZER_FILES
-from onnxbuild.onnxkit.huggingface.encoder_decoders import PARTS, components
+from onnxbuild.onnxkit.huggingface import encoder_decoders, images_and_text
 from onnxbuild.onnxkit.huggingface.folder import (
     CONFIG,
     GENERATION_CONFIG,
@@ -32,8 +33,9 @@ from onnxbuild.onnxkit.huggingface.inputs import (
 from onnxbuild.onnxkit.huggingface.tasks import (
     CTC,
     GENERATION,
+    IMAGES_AND_TEXT,
+    PARTS,
     TASKS,
-    WRITERS,
     Purpose,
     purpose_of,
 )
@@ -50,7 +52,8 @@ class TransformersOptions:
     )
     part: str = option(
         "",
-        help=f"{' or '.join(PARTS)}: that half of a model that has both, as a component; left out: both are components",
+        help="; ".join(f"{listed(parts, 'or')} of {task}" for task, parts in PARTS.items())
+        + ": that part alone, as a component; left out: all are components",
     )
     inputs: tuple[str, ...] = option(
         (), help="those of the task's inputs that the model is to have; left out: all of them"
@@ -94,38 +97,40 @@ def _read(
 def _generation_config(folder: ModelFolder, purpose: Purpose) -> tuple[Path, ...]:
     """The file that transformers also opens as it loads a model that writes text, if it is there."""
     file = folder.path / GENERATION_CONFIG
-    writes_text = purpose.task.name in (GENERATION, *WRITERS)
+    writes_text = purpose.task.name in (GENERATION, *PARTS)
     return (file,) if writes_text and file.is_file() else ()
 
 
 def _check_part(purpose: Purpose, part: str) -> None:
-    """Check that a model with two parts names one of them, and any other none.
+    """Check that a model with several parts names one of them, and any other none.
 
     Raises:
         SourceError: It does not.
     """
-    has_parts = purpose.task.name in WRITERS
-    if has_parts and part not in PARTS:
+    parts = PARTS.get(purpose.task.name, ())
+    if parts and part not in parts:
+        each = [f"{'an' if name[0] in 'aeiou' else 'a'} {name}" for name in parts]
         what = (
             f"part is '{part}'"
             if part
-            else "the model has an encoder and a decoder, which are two graphs"
+            else f"the model has {listed(each, 'and')}, which are {len(parts)} graphs"
         )
+        others = listed([f"`part: {name}`" for name in parts[1:]], "and")
         raise SourceError(
-            what + f"; expected {' or '.join(PARTS)}",
-            "write `part: encoder` here and a component with `part: decoder`; or `model` next to `components`, "
-            "and both are there",
+            what + f"; expected {listed(parts, 'or')}",
+            f"write `part: {parts[0]}` here and components with {others}; or `model` next to `components`, "
+            "and all are there",
             "model", *(("part",) if part else ()),
         )  # fmt: skip
-    if part and not has_parts:
-        what = f"`part` is for a model with an encoder and a decoder; the task here is {purpose.task.name}"
+    if part and not parts:
+        what = f"`part` is for a model of several graphs; the task here is {purpose.task.name}"
         raise SourceError(what, "remove it", "model", "part")
 
 
 def _components(
     path: Path, folder: ModelFolder, options: TransformersOptions, written: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the components of a model with an encoder and a decoder, or of one for CTC with a `pipeline`; nothing for any other.
+    """Return the components of a model with several parts, or of one for CTC with a `pipeline`; nothing for any other.
 
     Raises:
         SourceError: The folder does not say what it is for.
@@ -134,10 +139,12 @@ def _components(
     model = written["model"]
     if purpose.task.name == CTC and "pipeline" in written:
         found = _ctc(model, folder)
-    elif options.part or purpose.task.name not in WRITERS:
+    elif options.part or purpose.task.name not in PARTS:
         return {}
+    elif purpose.task.name == IMAGES_AND_TEXT:
+        found = images_and_text.components(model, folder.config)
     else:
-        found = components(model, folder.config, folder.generation)
+        found = encoder_decoders.components(model, folder.config, folder.generation)
     tokenizer = _tokenizer(path, folder, written)
     if not tokenizer and purpose.task.name == CTC:
         tokenizer = _named(path, folder, written, ("vocab.json",))

@@ -6,11 +6,17 @@ from typing import Any
 
 from onnxbuild.core.source_error import SourceError
 from onnxbuild.core.state import STATE
+from onnxbuild.onnxkit.huggingface import images_and_text
 from onnxbuild.onnxkit.huggingface.decoders import decoder_outline
 from onnxbuild.onnxkit.huggingface.encoder_decoders import ENCODER, encoder_outline
 from onnxbuild.onnxkit.huggingface.encoder_decoders import decoder_outline as part_outline
 from onnxbuild.onnxkit.huggingface.folder import ModelFolder
-from onnxbuild.onnxkit.huggingface.tasks import GENERATION, Purpose, takes_waveform
+from onnxbuild.onnxkit.huggingface.tasks import (
+    GENERATION,
+    IMAGES_AND_TEXT,
+    Purpose,
+    takes_waveform,
+)
 from onnxbuild.onnxkit.loaders.sounds import WHISPER
 from onnxbuild.onnxkit.sources.outline import SourceOutline, SourceValue
 from onnxbuild.onnxkit.sources.parts import BATCH, mapping_in
@@ -65,14 +71,16 @@ def folder_outline(
     Args:
         names: Those of the task's inputs that are wanted; empty for all.
         written: The recipe as it is written, rendered; values may be anything.
-        part: ENCODER or DECODER of a model that has both; else empty.
+        part: One of the parts of a model that has several; else empty.
 
     Raises:
         SourceError: Nothing says it, or the task has no such input.
     """
     made = {"text": _text, "image": _image, "audio": _audio}
     own = mapping_in(written, "dummy_inputs")
-    if purpose.modality is None and not own:
+    has_both = purpose.task.name == IMAGES_AND_TEXT
+    is_known = purpose.modality is not None or has_both
+    if not is_known and not own:
         kind = folder.config.get("model_type", "no model_type")
         raise SourceError(
             f"config.json ({kind}) does not say whether text, images or sounds go into the model",
@@ -82,15 +90,18 @@ def folder_outline(
     if purpose.modality == "text" and not names and not is_decoder:
         check_further_inputs(folder.config, own)
     found = SourceOutline()
-    if purpose.modality is not None:
-        if is_decoder:
-            found = decoder_outline(folder.config, has_state=STATE in written)
-        else:
+    if is_known:
+        has_state = STATE in written
+        if has_both:
+            found = images_and_text.part_outline(folder.config, part, has_state=has_state)
+        elif is_decoder:
+            found = decoder_outline(folder.config, has_state=has_state)
+        elif purpose.modality is not None:
             found = made[purpose.modality](folder, purpose)
         if part == ENCODER:
             found = encoder_outline(found, folder.config)
-        elif part:
-            found = part_outline(found, folder.config, has_state=STATE in written)
+        elif part and not has_both:
+            found = part_outline(found, folder.config, has_state=has_state)
         by_name = {each.name: each for each in found.inputs}
         for name in names:
             if name not in by_name:

@@ -15,9 +15,9 @@ from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.step import StepContext
-from onnxbuild.onnxkit.huggingface.encoder_decoder_modules import part_of
+from onnxbuild.onnxkit.huggingface import encoder_decoder_modules, images_and_text
 from onnxbuild.onnxkit.huggingface.gguf import SUFFIX
-from onnxbuild.onnxkit.huggingface.tasks import GENERATION, TASKS
+from onnxbuild.onnxkit.huggingface.tasks import GENERATION, IMAGES_AND_TEXT, TASKS
 
 if TYPE_CHECKING:
     import torch
@@ -40,7 +40,7 @@ def load_folder(context: StepContext, entrypoint: Entrypoint) -> torch.nn.Module
 def load_model(
     file: Path, shown: str, arguments: Mapping[str, Any], where: str
 ) -> torch.nn.Module:
-    """The model, in float32: a decoder as it is, of an encoder and a decoder the part, any other in a module that returns the task's outputs by name.
+    """The model, in float32: a decoder as it is, of one with parts the part, any other in a module that returns the task's outputs by name.
 
     Args:
         file: The folder's config.json, or a GGUF file.
@@ -73,7 +73,9 @@ def load_model(
     if len(pooler) < len(lost) or (pooler and arguments["task"] != "feature-extraction"):
         raise _lost([name for name in lost if name not in pooler] or pooler, model, where)
     if part:
-        return part_of(model, part)
+        is_of_both = arguments["task"] == IMAGES_AND_TEXT
+        modules = images_and_text if is_of_both else encoder_decoder_modules
+        return modules.part_of(model, part)
     if writes_text:
         return model
     outputs = [*arguments["outputs"], *(() if pooler else (_POOLED,))]

@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.source_error import SourceError
+from onnxbuild.onnxkit.huggingface import encoder_decoders, images_and_text
 from onnxbuild.onnxkit.huggingface.folder import CONFIG
+from onnxbuild.onnxkit.huggingface.images_and_text import is_of_images_and_text
 
 Modality = Literal["text", "image", "audio"]
 
@@ -36,6 +38,15 @@ GENERATION = "text-generation"
 WRITERS = ("text2text-generation", "automatic-speech-recognition")
 """Tasks of models with an encoder and a decoder, which writes text with a cache."""
 
+IMAGES_AND_TEXT = "image-text-to-text"
+"""The task of models that write text about images."""
+
+PARTS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(WRITERS, encoder_decoders.PARTS),
+    IMAGES_AND_TEXT: images_and_text.PARTS,
+}
+"""Task -> the parts of its models, each of which is a component."""
+
 CTC = "ctc"
 """The task of models that give a token for each frame of a sound."""
 
@@ -57,6 +68,7 @@ TASKS: Mapping[str, Task] = {
             ("AutoModelForSeq2SeqLM",),
         ),
         Task(WRITERS[1], "audio", {_CONDITIONAL: _LOGITS}, ("AutoModelForSpeechSeq2Seq",)),
+        Task(IMAGES_AND_TEXT, None, {_CONDITIONAL: _LOGITS}, ("AutoModelForImageTextToText",)),
         Task("feature-extraction", None, {"Model": ("last_hidden_state",)}, ("AutoModel",)),
         Task("fill-mask", "text", {"ForMaskedLM": _LOGITS}, ("AutoModelForMaskedLM",)),
         Task(
@@ -126,9 +138,7 @@ ALIASES = {
 }
 """Other names of a task, as pipelines and other tools have them."""
 
-_LATER_TASKS = frozenset({
-    "image-to-text", "image-text-to-text", "visual-question-answering",
-})  # fmt: skip
+_LATER_TASKS = frozenset({"image-to-text", IMAGES_AND_TEXT, "visual-question-answering"})
 _LATER_HEADS = (
     "ForConditionalGeneration", "ForSeq2SeqLM", "EncoderDecoderModel",
     "ForSpeechSeq2Seq", "ForVision2Seq", "ForImageTextToText",
@@ -204,7 +214,7 @@ def purpose_of(config: Mapping[str, Any], asked: str) -> Purpose:
 
 
 def _tolerances(task: Task, modality: Modality | None) -> Mapping[str, Mapping[str, float]]:
-    if task.name in (GENERATION, *WRITERS):
+    if task.name in (GENERATION, *PARTS):
         return _DECODER_TOLERANCES
     return {} if modality is None else TOLERANCES[modality]
 
@@ -234,7 +244,7 @@ def _architecture(config: Mapping[str, Any]) -> str:
 
 
 def _asked(asked: str, config: Mapping[str, Any], architecture: str) -> Task:
-    if asked in _LATER_TASKS:
+    if asked in _LATER_TASKS and not (asked == IMAGES_AND_TEXT and is_of_images_and_text(config)):
         raise _later(f"task is '{asked}'", asked, config)
     modality = modality_of(config)
     name = ALIASES.get(asked, asked)
@@ -298,17 +308,18 @@ def _of_architecture(
             architecture.endswith(tuple(task.heads))
             and (task.modality is None or modality is None or task.modality == modality)
             and (task.name not in WRITERS or config.get("is_encoder_decoder"))
+            and (task.name != IMAGES_AND_TEXT or is_of_images_and_text(config))
         ):  # no name ends in two of them, but for sounds and text
             return task
     return None
 
 
 def _is_later(architecture: str, modality: Modality | None, config: Mapping[str, Any]) -> bool:
-    """Return whether a model writes text and is neither a decoder alone, nor an encoder of text or sounds and a decoder."""
+    """Return whether a model writes text and is neither a decoder alone, nor one with parts that are known."""
     heads = [head for name in WRITERS for head in TASKS[name].heads]
     is_writer = bool(config.get("is_encoder_decoder")) and architecture.endswith(tuple(heads))
     return architecture.endswith(_LATER_HEADS) and not (
-        is_writer and modality in ("text", "audio")
+        (is_writer and modality in ("text", "audio")) or is_of_images_and_text(config)
     )
 
 

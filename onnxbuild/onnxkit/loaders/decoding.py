@@ -187,11 +187,12 @@ def stacked(rows: Sequence[Any], inputs: Sequence[Mapping[str, Any]]) -> dict[st
 
     Args:
         rows: Each a mapping of input to array, without the axis of the batch; or the array alone, where one input is no mask.
-        inputs: Each with `name`, `dtype`, `shape`, and `mask`: None, or the side that is padded.
+        inputs: Each with `name`, `dtype`, `shape`, and `mask`: None, or the side that is padded; and those with `joined`, of
+            which a row has any number, and whose rows follow one another.
     """
     import numpy as np
 
-    free = [each for each in inputs if not each["mask"]]
+    free = [each for each in inputs if not each["mask"] and not each.get("joined")]
     found, lengths = {}, {}
     for each in free:
         arrays = [
@@ -209,6 +210,9 @@ def stacked(rows: Sequence[Any], inputs: Sequence[Mapping[str, Any]]) -> dict[st
         for axis, size in enumerate(each["shape"][1:]):
             lengths[size] = np.array([array.shape[axis] for array in arrays])[:, None]
     for each in inputs:
+        if each.get("joined"):
+            found[each["name"]] = np.concatenate([row[each["name"]] for row in rows])
+    for each in inputs:
         if each["mask"]:
             own = lengths[each["shape"][-1]]
             place = np.arange(own.max())
@@ -222,11 +226,11 @@ def greedy(
     sample: Sequence[Any],
     *,
     plan: Mapping[str, Any],
-    start: Sequence[int],
     tokens: int,
+    start: Sequence[int] = (),
     **rules: Any,
 ) -> dict[str, np.ndarray]:
-    """Return the `tokens` that follow `start`, shape (rows, tokens): the most likely ones, or by `rules`, arguments of `chosen`.
+    """Return the `tokens` that follow `start`, or each row's own ids, shape (rows, tokens): the most likely ones, or by `rules`, arguments of `chosen`.
 
     Args:
         parts: The components.
@@ -252,29 +256,84 @@ def logits(
 ) -> Iterator[np.ndarray]:
     """Yield the logits of each next token: every encoder runs once, and the decoder `count` times.
 
+    An encoder that gets nothing, such as no image, does not run.
+
     Args:
         plan: `inputs`, those of rows; `encoders`, in order, each with its `component` and `takes`, input -> the row's
-            input or COMPONENT.OUTPUT; and `decoder`, likewise, with what `decode` takes.
+            input or COMPONENT.OUTPUT; and `decoder`, likewise, with what `decode` takes. Where the decoder takes embeddings
+            also `embedder`, as `_embedded` takes it: rows have the ids to go on from.
+        start: Ids that each row begins with, where rows have none.
         forced, rules: As `decode` takes them.
+
+    Raises:
+        DecodingError: Rows have more or fewer image tokens than their images are.
     """
     import numpy as np
 
     known = stacked(sample, plan["inputs"])
     for each in plan["encoders"]:
         feeds = {name: known[source] for name, source in each["takes"].items()}
+        if not all(array.size for array in feeds.values()):
+            continue
         for name, array in getattr(parts, each["component"])(**feeds).items():
             known[f"{each['component']}.{name}"] = array
-    decoder = plan["decoder"]
-    run = getattr(parts, decoder["component"])
+    decoder, embedder = plan["decoder"], plan.get("embedder")
+    part = getattr(parts, decoder["component"])
+    run: Run = lambda feeds: part(**feeds)  # noqa: E731 - or that of an embedder
+    prompts = [np.asarray(start)] * len(sample)
+    if embedder:
+        prompts = [np.asarray(row[decoder["ids"]]) for row in sample]
+        run = _embedded(parts, run, embedder, known, prompts)
     return decode(
-        lambda feeds: run(**feeds),
+        run,
         decoder,
-        [np.asarray(start)] * len(sample),
+        prompts,
         count,
         given={name: known[source] for name, source in decoder["takes"].items()},
         forced=forced,
         rules=rules,
     )
+
+
+def _embedded(
+    parts: Any,
+    run: Run,
+    embedder: Mapping[str, Any],
+    known: Arrays,
+    prompts: Sequence[np.ndarray],
+) -> Run:
+    """Return what runs a decoder of embeddings on ids: the first call has the features of all images, all later ones have none.
+
+    Args:
+        run: The decoder.
+        embedder: `component`; `ids`, its input of ids; `features`, that of features, with `name`, `dtype`, `shape` and the
+            COMPONENT.OUTPUT that it is `from`; `output`, its embeddings, and `gives`, the decoder's input that they are;
+            `image_token`, the id in whose places features are.
+        known: Outputs of encoders.
+    """
+    import numpy as np
+
+    port, token = embedder["features"], embedder["image_token"]
+    none = np.zeros((0, *port["shape"][1:]), port["dtype"])
+    features = known.get(port["from"], none)
+    places, given = sum(int((each == token).sum()) for each in prompts), features[..., 0].size
+    if places != given:
+        raise DecodingError(
+            f"the rows have {places} image tokens, of id {token}, and their images give {given} features",
+            f"let a row have {none.shape[1]} times the id {token} for each of its images",
+        )
+    waiting = [features]
+
+    def call(feeds: dict[str, np.ndarray]) -> Arrays:
+        own = {
+            embedder["ids"]: feeds[embedder["ids"]],
+            port["name"]: waiting.pop() if waiting else none,
+        }
+        embeds = getattr(parts, embedder["component"])(**own)[embedder["output"]]
+        others = {name: each for name, each in feeds.items() if name != embedder["ids"]}
+        return run({**others, embedder["gives"]: embeds})
+
+    return call
 
 
 def ctc(

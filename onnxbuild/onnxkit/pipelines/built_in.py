@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,7 +10,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, ConnectedInput, DummyInput, Entrypoint
 from onnxbuild.onnxkit.data.feeds import check_feeds, dummy_array
 from onnxbuild.onnxkit.data.greedy import RolesError, roles_of
-from onnxbuild.onnxkit.data.states import state_inputs
+from onnxbuild.onnxkit.data.states import growth_in, state_inputs
 from onnxbuild.onnxkit.frameworks import np
 from onnxbuild.onnxkit.loaders import decoding
 from onnxbuild.onnxkit.model.tensor_types import STRING, numpy_dtype
@@ -65,7 +65,7 @@ def forced_logits(
         parts,
         sample,  # type: ignore[arg-type]
         plan=args["plan"],
-        start=args["start"],
+        start=args.get("start", ()),
         count=tokens.shape[1],
         forced=tokens,
     )
@@ -75,8 +75,11 @@ def greedy_plan(
     inputs: Mapping[str, Sequence[DummyInput]],
     connections: Mapping[str, Sequence[ConnectedInput]],
     logits: Mapping[str, str],
+    image_token: int | None = None,
 ) -> dict[str, Any]:
     """Return how greedy decoding runs the components, JSON values: `plan` of `decoding.logits`.
+
+    A component whose output is the decoder's new tokens is an embedder: its ids are the rows' own.
 
     An input that is no component's output belongs to the rows; inputs of one name in several components are one.
 
@@ -84,9 +87,10 @@ def greedy_plan(
         inputs: Component -> its inputs.
         connections: Component -> those of its inputs that are outputs of others.
         logits: Component -> its first output.
+        image_token: Id in whose places an embedder has features; None where there is no embedder.
 
     Raises:
-        RolesError: There is not one decoder, or one of its inputs is nothing that decoding can feed.
+        RolesError: There is not one decoder, or one of its inputs, or of an embedder's, is nothing that decoding can feed.
     """
     decoders = [name for name, own in inputs.items() if state_inputs(own)]
     if len(decoders) != 1:
@@ -107,17 +111,64 @@ def greedy_plan(
     }
     for name, own in inputs.items():
         takes[name] |= {each.name: each.name for each in own if each.name in of_rows}
-    roles = roles_of(inputs[decoder], takes[decoder])
-    ordered = [name for name in _in_order(takes) if name != decoder]
-    return {
-        "inputs": _of_rows(of_rows.values()),
-        "encoders": [{"component": name, "takes": takes[name]} for name in ordered],
-        "decoder": {
-            "component": decoder,
-            "takes": takes[decoder],
-            **roles.decoder(logits[decoder]),
-        },
+    own = inputs[decoder]
+    embeds = _embeddings(own, connections[decoder])
+    if (embeds is None) != (image_token is None):
+        what = (
+            "an `image_token` in the recipe" if embeds else "a component that gives it embeddings"
+        )
+        raise RolesError(f"with images, the decoder '{decoder}' needs {what}")
+    embedder: dict[str, Any] = {}
+    if embeds is not None:
+        ids, embedder = _embedder(inputs[embeds.component], takes[embeds.component])
+        embedder |= {
+            "component": embeds.component,
+            "output": embeds.output,
+            "gives": embeds.input,
+            "image_token": image_token,
+        }
+        own = (*own, ids)
+    roles = roles_of(own, takes[decoder])
+    apart = (decoder, embedder.get("component"))
+    ordered = [name for name in _in_order(takes) if name not in apart]
+    rows = _of_rows(of_rows.values())
+    if embedder:
+        batch = roles.tokens.shape[0]
+        rows = [{**each, "joined": each["shape"][0] != batch} for each in rows]
+    given = {
+        name: source for name, source in takes[decoder].items() if name != embedder.get("gives")
     }
+    return {
+        "inputs": rows,
+        "encoders": [{"component": name, "takes": takes[name]} for name in ordered],
+        **({"embedder": embedder} if embedder else {}),
+        "decoder": {"component": decoder, "takes": given, **roles.decoder(logits[decoder])},
+    }
+
+
+def _embeddings(
+    decoder: Sequence[DummyInput], connections: Sequence[ConnectedInput]
+) -> ConnectedInput | None:
+    """Return the connection that gives a decoder its new tokens as embeddings; None where it takes ids."""
+    growth = growth_in(decoder)
+    new = growth.by if growth else None
+    shapes = {each.name: each.shape for each in decoder if not each.fed_by}
+    return next((each for each in connections if new and new in shapes.get(each.input, ())), None)
+
+
+def _embedder(
+    inputs: Sequence[DummyInput], takes: Mapping[str, str]
+) -> tuple[DummyInput, dict[str, Any]]:
+    """Return the ids of an embedder, and which of its inputs is what; raises RolesError."""
+    ids = [each for each in inputs if takes[each.name] == each.name]
+    features = [each for each in inputs if each not in ids]
+    if len(ids) != 1 or len(features) != 1:
+        raise RolesError(
+            "a component that gives a decoder embeddings takes ids and, by `from`, features of images"
+        )
+    (port,) = features
+    about = {"name": port.name, "dtype": port.dtype, "shape": list(port.shape)}
+    return ids[0], {"ids": ids[0].name, "features": {**about, "from": takes[port.name]}}
 
 
 def ctc_plan(
@@ -166,14 +217,20 @@ def _in_order(takes: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
         yield from walk(each)
 
 
-def dummy_rows(inputs: Sequence[DummyInput], axes: Sequence[Axis], count: int) -> list[object]:
+def dummy_rows(
+    inputs: Sequence[DummyInput], axes: Sequence[Axis], count: int, plan: Mapping[str, Any]
+) -> list[object]:
     """Return random rows of different lengths, each a mapping of input to array without the axis of the batch.
+
+    Texts with images have none, one and two of them, in turns.
 
     Args:
         inputs: Those of rows, but for masks.
         axes: Of all components.
+        plan: Of the callable.
     """
     rows: list[object] = []
+    embedder, joined = plan.get("embedder"), _joined(plan)
     for number in range(count):
         sizes = {
             each.name: each.nearest(
@@ -181,23 +238,56 @@ def dummy_rows(inputs: Sequence[DummyInput], axes: Sequence[Axis], count: int) -
             )
             for each in axes
         }
-        own = (replace(each, shape=each.shape[1:]) for each in inputs)
-        rows.append({each.name: dummy_array(each, sizes, f"row:{number}") for each in own})
+        images = number % 3
+        sizes |= {str(each.shape[0]): images for each in inputs if each.name in joined}
+        row = {
+            each.name: dummy_array(_of_row(each, joined), sizes, f"row:{number}")
+            for each in inputs
+        }
+        if embedder:
+            row[embedder["ids"]] = _with_images(row[embedder["ids"]], images, embedder)
+        rows.append(row)
     return rows
 
 
-def check_row(row: Any, inputs: Sequence[DummyInput], axes: Sequence[Axis], where: str) -> None:
+def _joined(plan: Mapping[str, Any]) -> set[str]:
+    """The inputs of which a row has any number."""
+    return {each["name"] for each in plan["inputs"] if each.get("joined")}
+
+
+def _of_row(each: DummyInput, joined: Collection[str]) -> DummyInput:
+    """An input as a row has it, without the axis of the batch."""
+    return each if each.name in joined else replace(each, shape=each.shape[1:])
+
+
+def _with_images(text: np.ndarray, images: int, embedder: Mapping[str, Any]) -> np.ndarray:
+    """Ids with the image tokens of each image after its first, second... token, and nowhere else."""
+    token = embedder["image_token"]
+    text = np.where(text == token, token - 1 if token else 1, text)
+    places = np.minimum(np.arange(1, images + 1), len(text))
+    return np.insert(text, np.repeat(places, embedder["features"]["shape"][1]), token)
+
+
+def check_row(
+    row: Any,
+    inputs: Sequence[DummyInput],
+    axes: Sequence[Axis],
+    plan: Mapping[str, Any],
+    where: str,
+) -> None:
     """See that a row is what decoding takes: an array, or a mapping of input to array, without the axis of the batch.
 
     Args:
         inputs: Those of rows, but for masks.
         axes: Of all components.
+        plan: Of the callable.
         where: The row, for messages.
 
     Raises:
         StepError: A name, dtype, rank or size is not as declared, or a NaN or inf.
     """
-    own = {each.name: replace(each, shape=each.shape[1:]) for each in inputs}
+    joined = _joined(plan)
+    own = {each.name: _of_row(each, joined) for each in inputs}
     if len(own) == 1 and not isinstance(row, Mapping):
         row = dict.fromkeys(own, row)
     if isinstance(row, Mapping):

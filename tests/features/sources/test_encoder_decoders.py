@@ -97,8 +97,8 @@ def with_states(source="encoder.{part}.{layer}", own=""):
     ("text", "what", "fix"),
     [
         ("components: {a: {model: {transformers: weights}}}\n",
-         "the model has an encoder and a decoder, which are two graphs; expected encoder or decoder",
-         "write `part: encoder` here and a component with `part: decoder`"),
+         "the model has an encoder and a decoder, which are 2 graphs; expected encoder or decoder",
+         "write `part: encoder` here and components with `part: decoder`"),
         ("model: {transformers: weights, part: encodr}\n", "part is 'encodr'; expected encoder or decoder", "part"),
         ("model: {transformers: weights}\npipeline: {run: greedi}\n",
          "pipeline.run is 'greedi'; did you mean 'greedy'?", "write `greedy`"),
