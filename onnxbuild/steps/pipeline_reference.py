@@ -339,6 +339,8 @@ def _tokens(
     whole = next((each for each in wholes if can_generate(each)), None)
 
     def tokens_of(row: object) -> list[int]:
+        if "embedder" in plan:  # its error says which ids a row lacks, that of `generate` doesn't
+            next(decoding.logits(parts, [row], plan=plan, start=(), count=1))
         if whole is not None:
             feeds = _feeds_of_whole(row, plan)
             return generated(whole, feeds, count, context.where, start=start, rules=rules)
