@@ -360,6 +360,13 @@ def test_nodes_are_ranked_by_the_divergence_that_few_bits_of_their_weights_cause
     assert 0 < drops[-1] < drops[0] < report["all"]["drop"]
     assert {each["op_type"] for each in report["nodes"]} == {"MatMul", "Gather"}
     assert outcome.metrics["nodes"] == 2 * 7 + 2
+    fractional = replace(params, weights=BlockGrid(4, 32, symmetric=False, fractional=True))
+    _, context = run_step(sensitivity.KIND, fractional, tmp_path / "hqq", given)
+    other = json.loads((context.output("sensitivity") / "report.json").read_text())
+    table, moved = ({each["name"]: each["drop"] for each in r["nodes"]} for r in (report, other))
+    assert {name for name in table if moved[name] == table[name]} == {
+        each["name"] for each in report["nodes"] if each["op_type"] == "Gather"
+    }
 
 
 # other caches than those of keys and values

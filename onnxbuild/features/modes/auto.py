@@ -217,7 +217,7 @@ def _by_bits(*, has_data: bool) -> Iterator[Trial]:
         changes = {"sensitive_in_8_bits": share} if share else {}
         yield Trial(f"weights-4{end}", "weight_only", {**own, **changes})
         yield Trial(f"weights-4-hqq{end}", "weight_only", {**fractional, **changes})
-    yield Trial("weights-8", "weight_only", {**own, "bits": 8, "block_size": 128})
+    yield Trial("weights-8", "weight_only", {**own, "bits": 8, "block_size": 64})
 
 
 def _laid(

@@ -49,9 +49,10 @@ def _hessians(scope: Scope, variant: Variant, model: OutputRef) -> OutputRef:
 def _sensitivity(scope: Scope, variant: Variant) -> OutputRef:
     """Add the step that measures the effect of the bits that most weights get on each node."""
     options = variant.options_as(WeightOptions)
-    grid = BlockGrid(options.bits, options.block_size, options.symmetric)
+    hqq = options.method == "hqq"
+    grid = BlockGrid(options.bits, options.block_size, options.symmetric, fractional=hqq)
     bits = "" if options.bits == _HALF_BYTE else f"{options.bits}-bit-"
-    size = f"{options.block_size}{'-symmetric' if options.symmetric else ''}"
+    size = f"{options.block_size}{'-symmetric' if options.symmetric else '-hqq' if hqq else ''}"
     address = own_address(scope.recipe, variant, f"{bits}weights-{size}-sensitivity")
     return add_sensitivity(scope, fused_for(scope, variant), address, weights=grid)
 

@@ -331,7 +331,7 @@ def without_noise(judged: Sequence[JudgedPoint]) -> list[JudgedPoint]:
 def noise_notes(
     judged: Sequence[JudgedPoint], decisive: Sequence[JudgedPoint], subject: str
 ) -> tuple[str, ...]:
-    """Return a line for each breach at points of noise that decides nothing.
+    """Return a line about the breaches at points of noise, which decide nothing: the first, and how many others there are.
 
     Args:
         judged: Judgements of all points.
@@ -340,11 +340,11 @@ def noise_notes(
     """
     kept = {each.where for each in findings_of(decisive, subject, lambda *_: "")}
     noise = [each for each in judged if not is_real(each[0])]
-    return tuple(
-        f"on random inputs, {each.where}: {each.what}; real data decide"
-        for each in findings_of(noise, subject, lambda *_: "")
-        if each.where not in kept
-    )
+    found = [each for each in findings_of(noise, subject, lambda *_: "") if each.where not in kept]
+    if not found:
+        return ()
+    more = f" (and {len(found) - 1} more such findings)" if found[1:] else ""
+    return (f"on random inputs, {found[0].where}: {found[0].what}{more}; real data decide",)
 
 
 def dummies_fix(

@@ -8,7 +8,7 @@ an offset holds the fraction of a zero point.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from onnxbuild.onnxkit.frameworks import np
@@ -26,12 +26,14 @@ class BlockGrid:
         block_size: Neighbours that share a scale; the last block of a row is padded with zeros.
         symmetric: No zero points are kept: the middle code stands for 0.
         half_scales: Scales are float16's values.
+        fractional: Zero points keep their fractions, as `half_quadratic` finds them.
     """
 
     bits: int
     block_size: int
     symmetric: bool
-    half_scales: bool = False
+    half_scales: bool = field(default=False, metadata={"sparse": True})
+    fractional: bool = field(default=False, metadata={"sparse": True})
 
     @property
     def levels(self) -> int:

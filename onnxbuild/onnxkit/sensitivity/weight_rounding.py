@@ -8,8 +8,13 @@ from typing import Any
 
 from onnxbuild.onnxkit.frameworks import np, onnx
 from onnxbuild.onnxkit.model.model_files import in_place_of, weight_array
-from onnxbuild.onnxkit.quantize.blockwise import BlockGrid, quantize_blocks, round_to_nearest
-from onnxbuild.onnxkit.quantize.weight_only import Weighted, weighted_nodes
+from onnxbuild.onnxkit.quantize.blockwise import (
+    BlockGrid,
+    half_quadratic,
+    quantize_blocks,
+    round_to_nearest,
+)
+from onnxbuild.onnxkit.quantize.weight_only import Weighted, tied_tables, weighted_nodes
 
 
 def rounded_in_blocks(model: onnx.ModelProto) -> list[Weighted]:
@@ -22,11 +27,11 @@ def rounded_in_blocks(model: onnx.ModelProto) -> list[Weighted]:
 
 
 class WeightRounding:
-    """Rounding to the nearest of each block's grid.
+    """Rounding to each block's grid; a table of embeddings, and a head that is one, has no fractional zero points.
 
     Args:
         nodes: All that will be lowered.
-        grid: Bits, block size, symmetry.
+        grid: That of all weights.
         spill: Where rounded weights go in place of mapped ones; see `in_place_of`.
     """
 
@@ -37,6 +42,8 @@ class WeightRounding:
         self._weights = {each.weight: each.home.initializers[each.weight] for each in nodes}
         self._grid = grid
         self._spill = spill
+        tied = tied_tables(nodes, grid.block_size).values() if grid.fractional else ()
+        self._heads = {each.node.name for each in tied}
 
     def lowered(self, model: onnx.ModelProto, node: onnx.NodeProto, prefix: str) -> list[Any]:
         """The node on its rounded weight."""
@@ -44,7 +51,11 @@ class WeightRounding:
         held = self._weights[found.weight]
         weight = weight_array(held)
         rows = np.ascontiguousarray(weight if found.transposed else weight.T)
-        low = quantize_blocks(rows, self._grid, round_to_nearest).values(rows.shape[1])
+        is_plain = (
+            node.op_type == "Gather" or node.name in self._heads or not self._grid.fractional
+        )
+        rounding = round_to_nearest if is_plain else half_quadratic
+        low = quantize_blocks(rows, self._grid, rounding).values(rows.shape[1])
         stored = in_place_of(held, low if found.transposed else low.T, self._spill)
         stored.name = f"{prefix}/weight"
         model.graph.initializer.append(stored)
