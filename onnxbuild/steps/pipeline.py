@@ -96,8 +96,8 @@ class PipelineOptions:
     )
     image_token: int | None = option(
         None,
-        help="of `greedy` and `sample` with images: id in whose places in a row's ids features of images are",
-        minimum=0,
+        help="of `greedy` and `sample` with images: id in whose places in a row's ids features of images are; 0 pads rows",
+        minimum=1,
     )
     temperature: float = option(
         1.0, help="of `sample`: divides the logits before a token is drawn", minimum=0

@@ -263,7 +263,7 @@ def _of_row(each: DummyInput, joined: Collection[str]) -> DummyInput:
 def _with_images(text: np.ndarray, images: int, embedder: Mapping[str, Any]) -> np.ndarray:
     """Ids with the image tokens of each image after its first, second... token, and nowhere else."""
     token = embedder["image_token"]
-    text = np.where(text == token, token - 1 if token else 1, text)
+    text = np.where(text == token, token - 1, text)
     places = np.minimum(np.arange(1, images + 1), len(text))
     return np.insert(text, np.repeat(places, embedder["features"]["shape"][1]), token)
 
