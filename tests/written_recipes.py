@@ -39,3 +39,11 @@ def faults(load: Load, text: str) -> list[tuple[str, str, str]]:
     with pytest.raises(RecipeErrors) as caught:
         load(text)
     return [(fault.what, fault.where, fault.fix) for fault in caught.value.faults]
+
+
+def assert_a_fault(load: Load, recipe: str, what: str, fix: str) -> None:
+    """The recipe `demo` has a fault that says both, and all of its faults are at a line."""
+    found = faults(load, f"version: 1\nname: demo\n{recipe}")
+    assert any(what in each for each, _, _ in found), found
+    assert any(fix in each for _, _, each in found), found
+    assert all(where.startswith("demo.yaml:") for _, where, _ in found)

@@ -244,8 +244,10 @@ def _rows(context: StepContext) -> list[object]:
     inputs = {
         each.name: each for part in params.parts for each in part.inputs if each.name in free
     }
-    widest = sorted((each for part in params.parts for each in part.axes), key=lambda x: -x.min)
-    axes = {each.name: each for each in widest}  # of a text without images, too
+    every = (each for part in params.parts for each in part.axes)
+    axes = {
+        each.name: each for each in sorted(every, key=lambda each: -each.min)
+    }  # the widest of a name: a text may have no image
     if params.samples.target == DUMMY_DATA:
         return dummy_rows(tuple(inputs.values()), tuple(axes.values()), params.count, plan)
     sound = None if params.sound is None else to_json(params.sound)
@@ -302,6 +304,8 @@ def _check_ids(context: StepContext, parts: PipelineParts, row: object) -> None:
         try:
             vocabulary = vocabulary_after(start)
         except StepError:  # by a `start` that is no token, or by anything else
+            if not any(start):
+                raise
             vocabulary = vocabulary_after([0] * len(start))
             if max(start) < vocabulary:
                 raise

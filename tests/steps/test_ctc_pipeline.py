@@ -11,13 +11,13 @@ import pytest
 from onnx import load, numpy_helper
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.data.array_files import read_arrays
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.loaders import decoding
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.onnxkit.pipelines.parts import read_values
 from tests import tiny_transformers as tiny
 from tests.fakes.graph_steps import GraphSteps
+from tests.steps.test_greedy_pipeline import assert_the_tokens
 
 pytestmark = pytest.mark.slow
 
@@ -125,14 +125,7 @@ def test_a_variant_that_is_too_far_fails(tmp_path, monkeypatch):
 
 def test_the_package_gives_the_tokens_with_numpy_and_onnx_runtime_alone(made, tmp_path):
     package = made.output("demo@pipeline:fp32/package", "bundle")
-    done = subprocess.run(
-        [sys.executable, "-I", package / "run.py", "--outputs", tmp_path / "outputs"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    for each in read_reference(made.inputs(FP32)["reference"]):
-        found = read_arrays(tmp_path / f"outputs/{each.name}.npz")
-        assert np.array_equal(found["tokens"], each.outputs["tokens"])
+    assert_the_tokens(package, made.inputs(FP32)["reference"], tmp_path / "outputs")
     (row,) = read_values(made.inputs(FP32)["reference"])[0]
     np.save(tmp_path / "row.npy", row["input_values"])
     command = [sys.executable, "-I", package / "run.py", tmp_path / "row.npy"]

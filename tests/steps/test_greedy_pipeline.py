@@ -157,16 +157,21 @@ def test_a_benchmark_has_tokens_a_second_by_rows_next_to_pytorch(made):
     assert outcome.metrics["variants"].keys() == {"pytorch", "fp32", "int8"}
 
 
-def test_the_package_gives_the_tokens_with_numpy_and_onnx_runtime_alone(made, tmp_path):
-    package = made.output("demo@pipeline:fp32/package", "bundle")
+def assert_the_tokens(package, reference, outputs):
+    """A package's run.py, by itself, gives the tokens of a reference."""
     done = subprocess.run(
-        [sys.executable, "-I", package / "run.py", "--outputs", tmp_path / "outputs"],
+        [sys.executable, "-I", package / "run.py", "--outputs", outputs],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    for each in read_reference(made.inputs(FP32)["reference"]):
-        found = read_arrays(tmp_path / f"outputs/{each.name}.npz")
+    for each in read_reference(reference):
+        found = read_arrays(outputs / f"{each.name}.npz")
         assert np.array_equal(found["tokens"], each.outputs["tokens"])
+
+
+def test_the_package_gives_the_tokens_with_numpy_and_onnx_runtime_alone(made, tmp_path):
+    package = made.output("demo@pipeline:fp32/package", "bundle")
+    assert_the_tokens(package, made.inputs(FP32)["reference"], tmp_path / "outputs")
     about = json.loads((package / "pipeline.json").read_text())
     assert about["run"]["callable"] == "greedy"
 

@@ -112,6 +112,6 @@ def package_path(text: str) -> Path:
     if not folders:
         raise SourceError(
             f"{show(text)}: no package '{name}' is installed for this Python",
-            "install the distribution that has it, by `pip install`",
+            f"`pip install {name.replace('_', '-')}`, or the distribution of another name that has it",
         )
     return Path(folders[0]).absolute() / below

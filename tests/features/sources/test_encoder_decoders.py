@@ -8,7 +8,7 @@ from tests.features.sources.test_transformers import HEAD, folder
 from tests.first_recipe.conftest import here  # noqa: F401 - a fixture
 from tests.first_recipe.conftest import onnxbuild as command  # noqa: F401 - a fixture
 from tests.steps.encoder_decoders import MODELS
-from tests.written_recipes import faults, loader
+from tests.written_recipes import assert_a_fault, faults, loader
 
 T5 = {
     "architectures": ["T5ForConditionalGeneration"], "model_type": "t5", "is_encoder_decoder": True,
@@ -133,10 +133,7 @@ def with_states(source="encoder.{part}.{layer}", own=""):
 )  # fmt: skip
 def test_a_mistake_has_its_line_and_a_fix(load, tmp_path, text, what, fix):
     folder(tmp_path / "weights", T5)
-    found = faults(load, f"version: 1\nname: demo\n{text}")
-    assert any(what in each for each, _, _ in found), found
-    assert any(fix in each for _, _, each in found), found
-    assert all(where.startswith("demo.yaml:") for _, where, _ in found)
+    assert_a_fault(load, text, what, fix)
 
 
 def test_keys_that_the_folder_writes_for_another_run_are_no_mistake(load, tmp_path):

@@ -7,7 +7,7 @@ from tests.features.sources.test_transformers import HEAD, folder
 from tests.first_recipe.conftest import here  # noqa: F401 - a fixture
 from tests.first_recipe.conftest import onnxbuild as command  # noqa: F401 - a fixture
 from tests.steps import llava
-from tests.written_recipes import faults, loader
+from tests.written_recipes import assert_a_fault, faults, loader
 
 TEXT = {
     "model_type": "llama", "vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -106,10 +106,7 @@ def test_the_number_of_features_goes_by_the_tower_and_what_is_taken_of_it(
 )  # fmt: skip
 def test_a_mistake_has_its_line_and_a_fix(load, tmp_path, text, what, fix):
     folder(tmp_path / "weights", LLAVA)
-    found = faults(load, f"version: 1\nname: demo\n{text}")
-    assert any(what in each for each, _, _ in found), found
-    assert any(fix in each for _, _, each in found), found
-    assert all(where.startswith("demo.yaml:") for _, where, _ in found)
+    assert_a_fault(load, text, what, fix)
 
 
 @pytest.mark.parametrize(
