@@ -151,7 +151,8 @@ def project(first: tuple[Path, set[str]]) -> Project:
 def test_a_distribution_brings_a_mode_a_package_a_gate_a_step_a_frontend_and_a_provider(
     project, first
 ):
-    assert {"demo:take", "demo:small/round", "demo:small/zip", "demo:small/size"} <= first[1]
+    steps = {"demo:take", "demo:small/round", "demo:small-zip/package", "demo:small/size"}
+    assert steps <= first[1]
     project.built()
     out = project.root / "artifacts" / "out" / "demo"
     with zipfile.ZipFile(out / "small-zip" / "bundle.zip") as archive:
