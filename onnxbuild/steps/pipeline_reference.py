@@ -419,7 +419,7 @@ def _portable_code(context: StepContext, entrypoint: Entrypoint) -> tuple[bytes,
 
 KIND = StepKind(
     name="pipeline-reference",
-    version=5,
+    version=6,
     params=PipelineReferenceParams,
     inputs=(),
     outputs={"reference": "reference"},

@@ -1,5 +1,6 @@
 """A model of images and text as three components: the tokens of `generate` with no image, one and two."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -194,9 +195,15 @@ def test_the_package_runs_on_a_row_of_ids_and_images(built, tmp_path):
     assert built.run("llava@pipeline:fp32/run").findings == ()
     (row,) = read_values(built.inputs("llava@pipeline:fp32/validate")["reference"])[1]
     np.savez(tmp_path / "row.npz", **row)
-    shown = subprocess.run(
-        [sys.executable, package / "run.py", tmp_path / "row.npz"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
     expected = generated([{"ids": row["input_ids"], "pixels": row["pixel_values"]}])[0]
-    assert shown.stdout.split() == [str(each) for each in expected]
+    folder = shutil.copytree(package, tmp_path / "package")
+
+    def shown():
+        command = [sys.executable, folder / "run.py", tmp_path / "row.npz"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+    assert shown() == list(map(str, expected))
+    (folder / "tokenizer").mkdir(exist_ok=True)
+    end = {"eos_token_id": [expected[5], -1]}
+    (folder / "tokenizer/generation_config.json").write_text(json.dumps(end))
+    assert shown() == list(map(str, expected[: expected.index(expected[5])]))

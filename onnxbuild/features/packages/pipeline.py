@@ -783,7 +783,7 @@ def _holds(package: Path) -> Mapping[str, str]:
 
 PACKAGE_KIND = package_kind(
     NAME,
-    3,
+    4,
     PackagePipelineParams,
     package,
     toolchain=("numpy",),

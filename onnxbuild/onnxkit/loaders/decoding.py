@@ -221,7 +221,14 @@ def stacked(rows: Sequence[Any], inputs: Sequence[Mapping[str, Any]]) -> dict[st
     return found
 
 
-def greedy(
+def greedy(parts: Any, sample: Sequence[Any], **how: Any) -> dict[str, np.ndarray]:
+    """Return `tokens`, shape (rows, tokens): those that `new_tokens`, which takes the same, yields."""
+    import numpy as np
+
+    return {"tokens": np.stack([*new_tokens(parts, sample, **how)], axis=1)}
+
+
+def new_tokens(
     parts: Any,
     sample: Sequence[Any],
     *,
@@ -229,19 +236,18 @@ def greedy(
     tokens: int,
     start: Sequence[int] = (),
     **rules: Any,
-) -> dict[str, np.ndarray]:
-    """Return the `tokens` that follow `start`, or each row's own ids, shape (rows, tokens): the most likely ones, or by `rules`, arguments of `chosen`.
+) -> Iterator[np.ndarray]:
+    """Yield the next token of each row, shape (rows,), as often as `tokens` says: what follows `start`, or each row's own ids.
 
     Args:
         parts: The components.
         sample: Rows that are decoded together, as `stacked` takes them.
         plan: Which component gives what, as `logits` takes it.
+        rules: Arguments of `chosen`; none: the most likely tokens.
     """
-    import numpy as np
-
     steps = logits(parts, sample, plan=plan, start=start, count=tokens, rules=rules)
-    found = [chosen(each, n, **rules) for n, each in enumerate(steps)]
-    return {"tokens": np.stack(found, axis=1)}
+    for number, each in enumerate(steps):
+        yield chosen(each, number, **rules)
 
 
 def logits(
