@@ -34,7 +34,7 @@ class Meter:
 
     The rate is that of the last 15 s, so that a slow start does not count for ever. A count that falls, or
     a new total, is the next loop of the step: it begins anew. Where what is left takes longer than was said, as
-    where each item is larger than the one before, no time is said from then on.
+    where each item is larger than the one before, no time is said from then on; bytes are all alike, whatever a disk's speed.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Meter:
         while len(self._seen) > 2 and now_s - self._seen[0][0] > _WINDOW_S:  # noqa: PLR2004 - of a rate
             self._seen.popleft()
         left_s = self.left_s(now_s)
-        if left_s is not None and event.unit != SECONDS:
+        if left_s is not None and event.unit not in (SECONDS, BYTES):
             self._grows = now_s + left_s > self._end_s + max(_SLACK_S, _SLACK * left_s)
             self._end_s = min(self._end_s, now_s + left_s)
 

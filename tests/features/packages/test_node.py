@@ -49,7 +49,6 @@ await model.release();
 """
 TYPED = """\
 import { load, InputError, type Inputs, type Outputs } from "@me/tiny-fp32";
-from tests.features.packages.web_packages import reference_of
 const model = await load({ target: "cpu", session: { intraOpNumThreads: 1 } });
 const inputs: Inputs = { input: { data: new Float32Array(12), shape: [3, 4] } };
 const outputs: Outputs = await model.run(inputs);
