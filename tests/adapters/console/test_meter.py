@@ -45,7 +45,10 @@ def test_where_items_get_slower_no_time_is_said_rather_than_a_later_one():
     assert metered(*reports[:2]).words(1) == "100 of 300 samples, 100/s, 2 s left"
     assert metered(*reports).words(10) == "101 of 300 samples, 10/s"
     assert metered(*reports, (60, 102)).left_s(60) is None
-    assert metered(*reports, unit="bytes").words(10) == "101 bytes of 300 bytes, 10 bytes/s, 20 s left"
+    assert (
+        metered(*reports, unit="bytes").words(10)
+        == "101 bytes of 300 bytes, 10 bytes/s, 20 s left"
+    )
 
 
 def test_what_is_done_and_the_best_so_far_follow():
