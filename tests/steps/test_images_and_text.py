@@ -198,11 +198,21 @@ def test_the_package_runs_on_a_row_of_ids_and_images(built, tmp_path):
     expected = generated([{"ids": row["input_ids"], "pixels": row["pixel_values"]}])[0]
     folder = shutil.copytree(package, tmp_path / "package")
 
+    def ran(*arguments):
+        command = [sys.executable, folder / "run.py", *arguments, tmp_path / "row.npz"]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
     def shown():
-        command = [sys.executable, folder / "run.py", tmp_path / "row.npz"]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        return ran().stdout.split()
 
     assert shown() == list(map(str, expected))
+    most = built.graph.steps["llava@pipeline:fp32/package"].params.parts[-1].most["past"]
+    beyond = ran("--tokens", str(most + 2))
+    assert beyond.stdout.split()[: len(expected)] == list(map(str, expected))
+    assert beyond.stderr.strip() == (
+        f"'decoder' takes up to {most} of 'past'; it is given {most + 1}: ask for fewer --tokens, or give a shorter row"
+    )
+    assert beyond.returncode == 1
     (folder / "tokenizer").mkdir(exist_ok=True)
     end = {"eos_token_id": [expected[5], -1]}
     (folder / "tokenizer/generation_config.json").write_text(json.dumps(end))

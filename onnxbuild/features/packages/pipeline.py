@@ -120,6 +120,7 @@ class PackagedPart:
         tolerances: Its outputs' on the inputs of PyTorch's calls.
         inputs: Its inputs, in order; those of its state have `fed_by`.
         connections: Input -> COMPONENT.OUTPUT that it is.
+        most: Axis -> its greatest size.
     """
 
     name: str
@@ -127,6 +128,7 @@ class PackagedPart:
     tolerances: VariantTolerances
     inputs: tuple[DummyInput, ...]
     connections: dict[str, str]
+    most: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,7 @@ def package(context: StepContext) -> Outcome:
             "file": f"{each.name}/{manifest.file}",
             "variant": each.variant,
             "inputs": [port_of(port) for port in each.inputs],
+            "most": each.most,
             "outputs": {name: array.dtype.name for name, array in call.outputs.items()},
             "state": {port.name: port.fed_by for port in each.inputs if port.fed_by},
             "connections": each.connections,
@@ -610,6 +613,7 @@ def _delivered(
                     else tolerances_of(own.recipe, chosen[part]),
                     own.recipe.inputs,
                     {c.input: f"{c.component}.{c.output}" for c in own.recipe.connections},
+                    {axis.name: axis.max for axis in own.recipe.axes},
                 )
                 for part, own in made.scopes.items()
             ),
@@ -783,7 +787,7 @@ def _holds(package: Path) -> Mapping[str, str]:
 
 PACKAGE_KIND = package_kind(
     NAME,
-    4,
+    5,
     PackagePipelineParams,
     package,
     toolchain=("numpy",),
