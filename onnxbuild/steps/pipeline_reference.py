@@ -244,10 +244,9 @@ def _rows(context: StepContext) -> list[object]:
     inputs = {
         each.name: each for part in params.parts for each in part.inputs if each.name in free
     }
-    every = (each for part in params.parts for each in part.axes)
-    axes = {
-        each.name: each for each in sorted(every, key=lambda each: -each.min)
-    }  # the widest of a name: a text may have no image
+    # Of axes of one name the widest is the last, and counts: a text may have no image.
+    every = sorted((each for part in params.parts for each in part.axes), key=lambda x: -x.min)
+    axes = {each.name: each for each in every}
     if params.samples.target == DUMMY_DATA:
         return dummy_rows(tuple(inputs.values()), tuple(axes.values()), params.count, plan)
     sound = None if params.sound is None else to_json(params.sound)

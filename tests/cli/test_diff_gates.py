@@ -49,9 +49,8 @@ def failing(tmp_path_factory):
     git(project, "commit", "-qm", "good")
     git(project, "tag", "good")
     project.edit("models/tiny.py", "scale=1.0", "scale=400.0")
-    assert (
-        project("run", "tiny.yaml", "--keep-going").code == 3
-    )  # fp32, too, however fast int8 fails
+    built = project("run", "tiny.yaml", "--keep-going")  # fp32, too, however fast int8 fails
+    assert built.code == 3
     assert project("lock", "tiny.yaml").code == 3
     git(project, "commit", "-qam", "bad")
     git(project, "tag", "bad")

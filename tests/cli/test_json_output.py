@@ -1,6 +1,7 @@
 """`--json` of every verb: standard output holds JSON alone, valid by the verb's schema; errors, too."""
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -190,6 +191,7 @@ def test_quiet_says_errors_and_the_result_alone(tmp_path):
     project.edit("models/helper.py", "return", "raise OSError('gone')\n    return")
     failed = project("run", "tiny.yaml", "--quiet", "--jobs", "1")
     assert failed.code == 1
-    assert failed.out.startswith(("FAILED  tiny:export: ", "FAILED  tiny:reference: "))
+    what = r"FAILED  tiny:(export|reference): models/tiny\.py:load raised OSError: gone\n"
+    assert re.match(what, failed.out)
     assert "run     " not in failed.out
     assert "blocked" not in failed.out

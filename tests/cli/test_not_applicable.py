@@ -57,6 +57,7 @@ def test_a_search_goes_on_without_the_trials_that_are_not_applicable(convolution
     bundle = convolutions.folder / "artifacts/out/tiny/small"
     assert json.loads((bundle / "search.json").read_text())["unfit"] == ["weights-8"]
     assert "up to date" in convolutions.run().out
+    (convolutions.folder / "models/tiny.py").write_text(f"# edited\n{CONVOLUTIONS}")
     again = convolutions.run("--only", "small")
     assert (again.code, again.ran) == (0, [])
     assert LEFT_OUT in again.out
