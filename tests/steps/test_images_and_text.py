@@ -210,9 +210,17 @@ def test_the_package_runs_on_a_row_of_ids_and_images(built, tmp_path):
     beyond = ran("--tokens", str(most + 2))
     assert beyond.stdout.split()[: len(expected)] == list(map(str, expected))
     assert beyond.stderr.strip() == (
-        f"'decoder' takes up to {most} of 'past'; it is given {most + 1}: ask for fewer --tokens, or give a shorter row"
+        f"'decoder' takes up to {most} of 'past'; it is given {most + 1}: ask for fewer tokens, or give a shorter row"
     )
     assert beyond.returncode == 1
+    np.savez(
+        tmp_path / "bad.npz",
+        **row | {"input_ids": row["input_ids"][:-1]} | {"pixel_values": row["pixel_values"][:0]},
+    )
+    for file, what in (("bad.npz", "image tokens"), ("none.npz", "No such file")):
+        failed = ran("--tokens", "2", tmp_path / file)
+        assert failed.returncode == 1
+        assert what in failed.stderr.strip().splitlines()[0]
     (folder / "tokenizer").mkdir(exist_ok=True)
     end = {"eos_token_id": [expected[5], -1]}
     (folder / "tokenizer/generation_config.json").write_text(json.dumps(end))

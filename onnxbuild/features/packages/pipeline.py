@@ -787,7 +787,7 @@ def _holds(package: Path) -> Mapping[str, str]:
 
 PACKAGE_KIND = package_kind(
     NAME,
-    5,
+    6,
     PackagePipelineParams,
     package,
     toolchain=("numpy",),
